@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Turns the lines of the benchmarks into the tables of the report. Lines are
+# separated by tabs:
+#   fact   NAME   TEXT
+#   case   GROUP  NAME  BASE  MINIMUM  MEDIAN  OVER-RAW  TO-RAW  TO-BASE
+#   note   GROUP  TEXT
+#   value  NAME   NUMBER
+BEGIN { FS = "\t" }
+
+$1 == "fact" { facts[++fact_count] = $2 ": " $3 }
+$1 == "note" { notes[$2] = notes[$2] "\n" $3 }
+$1 == "value" && !($2 in value) { value[$2] = $3 }
+$1 == "case" {
+  key = $2 SUBSEP $3
+  # Raw and ours are measured again beside every peer; the first stays.
+  if (key in median) next
+  order[$2, ++size[$2]] = $3
+  base[key] = $4
+  least[key] = $5
+  median[key] = $6
+  over[key] = $7
+  to_raw[key] = $8
+  to_base[key] = $9
+}
+
+# Writes a time with three digits and a unit.
+function time(nanoseconds) {
+  if (nanoseconds < 100) return sprintf("%.2f ns", nanoseconds)
+  if (nanoseconds < 10000) return sprintf("%.0f ns", nanoseconds)
+  if (nanoseconds < 1000000) return sprintf("%.1f µs", nanoseconds / 1e3)
+  return sprintf("%.2f ms", nanoseconds / 1e6)
+}
+
+function factor(ratio) {
+  return ratio < 100 ? sprintf("× %.2f", ratio) : sprintf("× %.0f", ratio)
+}
+
+# Adds a row to the table; cells are separated by "|".
+function row(text) { rows[++row_count] = text }
+
+# Counts characters; the only ones here of two bytes are µ and ×, and those
+# of three are ≤ and ≥.
+function width(text) {
+  gsub(/µ|×|≤|≥/, "_", text)
+  return length(text)
+}
+
+function pad(text, columns, left,    space) {
+  space = sprintf("%" (columns - width(text)) "s", "")
+  if (columns == width(text)) space = ""
+  return left ? text space : space text
+}
+
+# Prints the table; the first row is its head, the first column its names.
+function print_table(    i, j, n, cells, widest, line) {
+  for (i = 1; i <= row_count; i++) {
+    n = split(rows[i], cells, "|")
+    for (j = 1; j <= n; j++)
+      if (width(cells[j]) > widest[j]) widest[j] = width(cells[j])
+  }
+  for (i = 1; i <= row_count; i++) {
+    n = split(rows[i], cells, "|")
+    line = "|"
+    for (j = 1; j <= n; j++)
+      line = line " " pad(cells[j], widest[j], j == 1) " |"
+    print line
+    if (i > 1) continue
+    line = "|"
+    for (j = 1; j <= n; j++) {
+      dashes = sprintf("%" (widest[j] + 1) "s", "")
+      gsub(/ /, "-", dashes)
+      line = line (j == 1 ? ":" dashes : dashes ":") "|"
+    }
+    print line
+  }
+  row_count = 0
+}
+
+function head(title) { print "\n## " title "\n" }
+
+function print_notes(group,    i, n, lines) {
+  n = split(notes[group], lines, "\n")
+  for (i = 2; i <= n; i++) print (i == 2 ? "\n" : "") "- " lines[i]
+}
+
+# Says whether the last column applies; in the groups on two threads, only to
+# the cases that are compared with one thread.
+function is_compared(group, name) {
+  if (group ~ /threads/) return name ~ /, two threads$/
+  return base[group, name] != name
+}
+
+# Prints a group: times, and ratios to the raw call and to the base.
+function print_group(group, title, against,    i, name, key) {
+  if (!size[group]) return
+  head(title)
+  row("operation|minimum|median|over raw|to raw|" against)
+  for (i = 1; i <= size[group]; i++) {
+    name = order[group, i]
+    key = group SUBSEP name
+    row(name "|" time(least[key]) "|" time(median[key]) "|" \
+      time(over[key]) "|" factor(to_raw[key]) "|" \
+      (is_compared(group, name) ? factor(to_base[key]) : ""))
+  }
+  print_table()
+  print_notes(group)
+}
+
+function print_owners(    i, name, key) {
+  head("Ending an owner of 100 000 tokens, history off")
+  row("operation|minimum|median|median per token")
+  for (i = 2; i <= size["owners"]; i++) {
+    name = order["owners", i]
+    key = "owners" SUBSEP name
+    row(name "|" time(least[key]) "|" time(median[key]) "|" \
+      time(median[key] / 100000))
+  }
+  print_table()
+  print_notes("owners")
+}
+
+# ---------------------------------------------------------------- Growth --
+
+function live_name(live) {
+  if (live >= 1000000) return live / 1000000 " M"
+  return live >= 1000 ? live / 1000 " k" : live
+}
+
+function print_growth(    lives, n, i, j, name, text) {
+  n = split("10 1000 100000 1000000 10000000", lives, " ")
+  head("Growth: cost of an operation beside so many live tokens")
+  text = "median, ns"
+  for (j = 1; j <= n; j++) text = text "|" live_name(lives[j])
+  row(text)
+  for (i = 1; i <= size["growth 10"]; i++) {
+    name = order["growth 10", i]
+    text = name
+    for (j = 1; j <= n; j++) {
+      text = text "|"
+      if (("growth " lives[j], name) in median) {
+        text = text sprintf("%.2f", median["growth " lives[j], name])
+        largest = lives[j]
+      }
+    }
+    row(text)
+  }
+  print_table()
+  print "\n- few: ten tokens spread among all; what grows there is the" \
+    " algorithm, not\n  the cache misses. The verdict compares its minima."
+  print "- sequential, random: all tokens in that order."
+  print "- bare load: the same order in an array of one cache line per token."
+  print_notes("growth")
+}
+
+# ---------------------------------------------------------------- Verdict --
+
+# Adds a target to the table of those that must be reached.
+function target(name, limit, measured, met) {
+  row(name "|" limit "|" measured "|" (met ? "MET" : "MISSED"))
+  met ? met_count++ : missed_count++
+}
+
+function at_most_over(name, key, limit) {
+  if (!(key in over)) return unknown(name, "≤ raw + " limit " ns")
+  target(name, "≤ raw + " limit " ns", "raw + " time(over[key]),
+    over[key] <= limit)
+}
+
+function at_most(name, key, limit) {
+  if (!(key in median)) return unknown(name, "≤ " time(limit))
+  target(name, "≤ " time(limit), time(median[key]), median[key] <= limit)
+}
+
+function unknown(name, limit) {
+  row(name "|" limit "||NOT MEASURED")
+  unknown_count++
+}
+
+# Compares a peer with ours at both levels, from the peer's own rounds.
+function at_most_share(name, peer, parts,    key, level, share) {
+  key = "peer calls" SUBSEP peer
+  if (!(key in to_base)) return unknown(name, "≤ 1/" parts)
+  target(name, "≤ 1/" parts, sprintf("1/%.2f", to_base[key]),
+    to_base[key] >= parts)
+}
+
+function at_most_growth(name, operation,    from, to, ratio) {
+  from = "growth 10" SUBSEP operation
+  to = "growth " largest SUBSEP operation
+  if (!(from in median) || !(to in median)) return unknown(name, "flat")
+  # Minima, since the sizes are measured in processes of their own.
+  ratio = least[to] / least[from]
+  target(name, "≤ × " flat, factor(ratio), ratio <= flat)
+}
+
+function print_verdict(    missing, ns) {
+  flat = 1.25
+  head("Must reach")
+  row("target|must reach|measured|")
+  at_most_over("enter+call+leave, history off",
+    "calls" SUBSEP "enter+call+leave, history off", 3)
+  at_most_over("enter+call+leave, level lifecycle",
+    "calls" SUBSEP "enter+call+leave, level lifecycle", 3)
+  at_most_share("... of std::weak_ptr lock + call",
+    "std::weak_ptr lock + std::function", 3)
+  at_most_share("... of GWeakRef", "GWeakRef get + call + unref", 7)
+  ns = "threads" SUBSEP "one token, two threads"
+  if (ns in to_base)
+    target("... on two threads, one token", "≤ × 1.5 of one",
+      factor(to_base[ns]), to_base[ns] <= 1.5)
+  else unknown("... on two threads, one token", "≤ × 1.5 of one")
+  at_most_over("every call recorded and timed",
+    "calls" SUBSEP "enter+call+leave, level calls, all recorded", 25)
+  missing = value["calls not recorded"]
+  if (missing != "")
+    target("... of which not recorded", "0", missing, missing == 0)
+  else unknown("... of which not recorded", "0")
+  at_most("cbr_is_live", "calls" SUBSEP "cbr_is_live", 2.5)
+  at_most("register+invalidate", "lifetimes" SUBSEP "register+invalidate",
+    150)
+  at_most("... with destroy",
+    "lifetimes" SUBSEP "register+invalidate, with destroy", 1000)
+  at_most("an owner of 100 000 tokens",
+    "owners" SUBSEP "invalidate an owner of 100 000 tokens", 10e6)
+  at_most("... with destroy",
+    "owners" SUBSEP "invalidate an owner of 100 000 tokens, with destroy",
+    10e6)
+  target("memory per live registration", "≤ 128 bytes",
+    sprintf("%.1f bytes", value["memory resident"]),
+    value["memory resident"] + 0 > 0 && value["memory resident"] <= 128)
+  at_most_growth("growth to " live_name(largest) ", enter+leave",
+    "enter+leave, few")
+  at_most_growth("... cbr_is_live", "cbr_is_live, few")
+  at_most_growth("... invalidate+register", "invalidate+register, few")
+  print_table()
+  print "\n" met_count + 0 " met, " missed_count + 0 " missed, " \
+    unknown_count + 0 " not measured."
+  ns = "threads" SUBSEP "bare call, two threads"
+  if (to_base[ns] > 1.2)
+    print "\nThe bare call took " factor(to_base[ns]) " on two threads:" \
+      " something else kept a core\nbusy. Run again on an idle machine."
+}
+
+END {
+  print "# Benchmarks\n"
+  for (i = 1; i <= fact_count; i++) print "- " facts[i]
+  print "\nTimes are for one operation. Ratios and differences are medians" \
+    " over the rounds, each\nto the same round of the other case."
+
+  print_group("calls", "A guarded call", "to history off")
+  print_group("calls fallback", "A guarded call, forced fallback",
+    "to history off")
+  print_group("threads", "Two threads", "to one thread")
+  print_group("threads fallback", "Two threads, forced fallback",
+    "to one thread")
+  print_group("lifetimes", "Registering and ending, history off",
+    "to the first")
+  print_owners()
+
+  head("Memory for a live registration, label interned, at 1 000 000")
+  row("measure|bytes")
+  row("resident memory|" sprintf("%.1f", value["memory resident"]))
+  row("cbr_registry_statistics|" \
+    sprintf("%.1f", value["memory by statistics"]))
+  row("... per slot, used or not|" sprintf("%.1f", value["memory of a slot"]))
+  print_table()
+
+  print_growth()
+  print_group("peer calls", "Peers: a call", "to ours")
+  print_group("peer threads", "Peers: two threads", "to one thread")
+  print_group("peer lifetimes", "Peers: making and ending", "to ours")
+  if (notes["failures"]) head("Failures")
+  print_notes("failures")
+  print_verdict()
+  exit notes["failures"] != ""
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Downloads a real file twice, with and without guarded callbacks, while
+# another thread destroys what the callbacks belong to; then asks the history
+# what happened. Fails when anything is not as it says.
+
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+here=Examples/demo
+out=build/demo
+history=$out/download.history
+export PKG_CONFIG_PATH="$PWD/build/lib/pkgconfig"
+export ASAN_OPTIONS=exitcode=99:detect_leaks=0
+
+title() { printf '\n== %s\n' "$*"; }
+fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+
+for tool in cc pkg-config python3 sqlite3; do
+  command -v "$tool" > /dev/null || fail "$tool is missing"
+done
+pkg-config --exists libcurl || fail "the headers of libcurl are missing"
+pkg-config --exists callbackregistry || fail "run 'make lib' first"
+
+rm -rf "$out"
+mkdir -p "$out/www"
+
+# Real input: the largest file of 2 to 32 MB among the system's libraries and
+# programs (the C compiler that compiles this demo is one).
+file=$({ find /usr/lib /usr/libexec /usr/bin -type f -readable \
+  -size +2048k -size -32768k -printf '%s %p\n' 2> /dev/null || :; } |
+  LC_ALL=C grep -E '^[0-9]+ [A-Za-z0-9/._-]+$' | sort -rn |
+  sed -n '1s/^[0-9]* //p') || :
+[ -n "$file" ] || fail "no file of some megabytes found"
+size=$(stat -c %s "$file")
+ln -s "$file" "$out/www/file"
+
+# A server on a free port of the loopback interface, gone with this script.
+exec {server}< <(exec python3 -u -m http.server --bind 127.0.0.1 \
+  --directory "$out/www" 0 2> "$out/server.log")
+server_process=$!
+trap 'kill "$server_process" 2> /dev/null || :' EXIT
+read -r -t 10 line <&"$server" || fail "the HTTP server does not start"
+port=$(sed -n 's/.* port \([0-9]*\).*/\1/p' <<< "$line")
+urls=("file://$file" "http://127.0.0.1:$port/file")
+
+title "The file: $file, $size bytes"
+printf '   %s\n' "${urls[@]}"
+
+title "The two programs differ in this"
+diff "$here/download_unguarded.c" "$here/download_guarded.c" | sed 's/^/   /' ||
+  :
+read -r -a libraries < <(pkg-config --cflags --libs libcurl callbackregistry)
+for program in download_unguarded download_guarded; do
+  cc -std=c11 -g -Wall -Wextra -pedantic -fsanitize=address \
+    "$here/$program.c" -o "$out/$program" -pthread "${libraries[@]}"
+done
+
+for url in "${urls[@]}"; do
+  title "Unguarded, from ${url%%:*}:"
+  code=0
+  timeout 25 "$out/download_unguarded" "$url" > "$out/report.txt" 2>&1 ||
+    code=$?
+  grep -E '^==.*ERROR|^(READ|WRITE)|^freed by|in (window_|on_|user )' \
+    "$out/report.txt" | sed "s|$PWD/||; s/^/   /" || :
+  [ "$code" -eq 99 ] || fail "the sanitizer found nothing (exit $code)"
+  grep -q 'ERROR: AddressSanitizer: heap-use-after-free' "$out/report.txt" ||
+    fail "this is another error than a use after free"
+  grep -A 3 '^freed by thread T1' "$out/report.txt" | grep ' in user ' > /dev/null ||
+    fail "someone else freed the window"
+done
+
+attempts=0
+for url in "${urls[@]}"; do
+  title "Guarded, from ${url%%:*}:"
+  timeout 25 "$out/download_guarded" "$url" "$history" \
+    > "$out/report.txt" 2>&1 || {
+    cat "$out/report.txt"
+    fail "the guarded download failed"
+  }
+  sed 's/^/   /' "$out/report.txt"
+  made=$(sed -n "s/^libcurl: No error, $size bytes, \([0-9]*\) calls$/\1/p" \
+    "$out/report.txt")
+  [ -n "$made" ] || fail "the download is not complete"
+  attempts=$((attempts + made))
+done
+
+# Prints the answer of the history to a question.
+ask() {
+  title "$1"
+  printf '   sqlite3 %s "%s"\n' "$history" "$2"
+  sqlite3 -readonly -box "$history" "$2" | sed 's/^/   /'
+}
+
+# Compares the first column of the answer with what is expected.
+expect() {
+  local answer
+  answer=$(sqlite3 -readonly "$history" "$2")
+  [ "$answer" = "$1" ] || fail "expected $1 from \"$2\", not \"$answer\""
+}
+
+@QUERIES@
+
+title "All as it should be"

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make              the C library, in build/lib
+#   make demo         builds it, runs Examples/demo and tells its story
+#   make test         every test; the last line counts them
+#   make bench        the benchmarks
+#   make install      into PREFIX (/usr/local), below DESTDIR if that is set
+#   make uninstall    removes what install put there
+#   make clean
+
+PREFIX ?= /usr/local
+VERSION := 0.1.0
+
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.PHONY: all lib demo test bench install uninstall clean
+
+all: lib
+
+# --------------------------------------------------------------- Compiling --
+
+platform := $(shell find Sources/CPlatform -name '*.c')
+# The folders are listed too, so that removing a file is noticed.
+sources := Makefile Package.swift $(shell find include Sources/CPlatform \
+  Sources/CSQLite Sources/CallbackRegistry Sources/CInterop)
+
+# The objects that make up the library. CInterop's holds the engine as well:
+# Embedded Swift compiles a module's functions into the module that uses them.
+objects = .build-c/$(1)/release/CInterop.build/CInterop.o \
+  $(platform:Sources/CPlatform/%=.build-c/$(1)/release/CPlatform.build/%.o)
+
+# Compiles variant $(1) with the further options $(2) of swift build. Without
+# threads a module becomes one LLVM module, hence one object, and calls are
+# inlined across its files.
+define compile
+swift build --configuration release --target CInterop \
+  --scratch-path .build-c/$(1) $(2) \
+  -Xswiftc -enable-experimental-feature -Xswiftc Embedded \
+  -Xswiftc -num-threads -Xswiftc 0 \
+  -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. \
+  -Xcc -ffile-prefix-map=$(CURDIR)=.
+@mkdir -p $(@D)
+ld -r -o $@ $(objects)
+objcopy --remove-section=.swift_modhash \
+  --remove-section=.swift1_autolink_entries --remove-section=.comment $@
+endef
+
+# ------------------------------------------------------------- The library --
+
+soname := libcallbackregistry.so.0
+real_name := libcallbackregistry.so.$(VERSION)
+
+lib: $(addprefix build/lib/,$(real_name) $(soname) libcallbackregistry.so \
+  libcallbackregistry.a pkgconfig/callbackregistry.pc)
+
+build/lib/callbackregistry.o: $(sources)
+	$(call compile,lib)
+
+build/lib/$(real_name): build/lib/callbackregistry.o \
+  packaging/callbackregistry.map
+	cc -shared -o $@ $< -Wl,-soname,$(soname) -Wl,-Bsymbolic \
+	  -Wl,-z,defs,-z,relro,-z,now,-z,nodelete -Wl,--build-id=none \
+	  -Wl,--version-script=packaging/callbackregistry.map \
+	  -Wl,--as-needed -lsqlite3 -lm
+	strip --strip-unneeded $@
+
+build/lib/$(soname) build/lib/libcallbackregistry.so: build/lib/$(real_name)
+	ln -sf $(<F) $@
+
+# Only cbr_* stays global, less what is hidden, as in the shared library. The
+# tests' variants keep their debug information, for the sanitizers' reports.
+build/%/libcallbackregistry.a: build/%/callbackregistry.o
+	objcopy --localize-hidden --wildcard --keep-global-symbol='cbr_*' \
+	  $(if $(filter lib,$*),--strip-debug) $< $(@D)/archived.o
+	rm -f $@
+	ar rcsD $@ $(@D)/archived.o
+	rm $(@D)/archived.o
+
+# Prints the pkg-config file for the prefix $(1) and the library folder $(2).
+pkgconfig = sed -e 's|@version@|$(VERSION)|' -e 's|@prefix@|$(1)|' \
+  -e 's|@libdir@|$(2)|' packaging/callbackregistry.pc.in
+
+# This one serves programs that use the library where it was built.
+build/lib/pkgconfig/callbackregistry.pc: packaging/callbackregistry.pc.in \
+  Makefile
+	@mkdir -p $(@D)
+	$(call pkgconfig,$(CURDIR),$${prefix}/build/lib) \
+	  | sed 's|^Libs:.*|& -Wl,-rpath,$${libdir}|' > $@
+
+# -------------------------------------------------------------- Installing --
+
+root = $(DESTDIR)$(PREFIX)
+
+install: lib
+	install -D -m 644 -t $(root)/include include/callback_registry.h
+	install -D -m 644 -t $(root)/lib build/lib/$(real_name) \
+	  build/lib/libcallbackregistry.a
+	ln -sf $(real_name) $(root)/lib/$(soname)
+	ln -sf $(real_name) $(root)/lib/libcallbackregistry.so
+	install -d $(root)/lib/pkgconfig
+	$(call pkgconfig,$(PREFIX),$${prefix}/lib) \
+	  > $(root)/lib/pkgconfig/callbackregistry.pc
+
+uninstall:
+	rm -f $(root)/include/callback_registry.h \
+	  $(root)/lib/$(real_name) $(root)/lib/$(soname) \
+	  $(root)/lib/libcallbackregistry.so $(root)/lib/libcallbackregistry.a \
+	  $(root)/lib/pkgconfig/callbackregistry.pc
+
+clean:
+	rm -rf build .build .build-c
+
+# ------------------------------------------------------- Demo and benchmark --
+
+export PKG_CONFIG_PATH := $(CURDIR)/build/lib/pkgconfig:$(PKG_CONFIG_PATH)
+
+demo:
+	packaging/install-packages demo
+	$(MAKE) lib
+	Examples/demo/run.sh
+
+bench:
+	packaging/install-packages bench
+	$(MAKE) lib
+	Benchmarks/run.sh
+
+# ------------------------------------------------------------------ Testing --
+
+# Each part appends the numbers of its passed and failed tests to this file.
+counts := build/test-counts
+part := Tests/Build/part --counts $(counts)
+
+test_parts := test-build test-c test-c-fallback test-c-tsan test-c-asan \
+  test-swift test-model test-examples test-demo lint
+.PHONY: test-programs swift-tests $(test_parts)
+
+# Everything is compiled first, on two cores; then the parts run one by one.
+test:
+	packaging/install-packages test
+	@mkdir -p $(dir $(counts)) && : > $(counts)
+	-@$(MAKE) --no-print-directory --keep-going --jobs=2 \
+	  --output-sync=target test-programs
+	@$(MAKE) --no-print-directory --keep-going $(test_parts); status=$$?; \
+	awk -v status=$$status '{ passed += $$1; failed += $$2 } \
+	  END { if (status && !failed) failed = 1; \
+	    printf "%d passed, %d failed\n", passed, failed }' $(counts); \
+	exit $$status
+
+# What was built: symbols, dependencies, header, packaging.
+test-build: lib build/hooks/libcallbackregistry.a \
+  build/tsan/libcallbackregistry.a build/asan/libcallbackregistry.a
+	$(part) python3 Tests/Build/test_build.py
+
+# The library with the points at which tests step in, plain and sanitized. The
+# C functions that are inlined into Swift code are only seen by a sanitizer
+# that Swift's importer of C knows of too, hence -Xcc.
+build/hooks/callbackregistry.o: $(sources)
+	$(call compile,hooks,--traits TestHooks)
+
+build/tsan/callbackregistry.o: $(sources)
+	$(call compile,tsan,--traits TestHooks --sanitize=thread \
+	  -Xcc -fsanitize=thread)
+
+build/asan/callbackregistry.o: $(sources)
+	$(call compile,asan,--traits TestHooks --sanitize=address \
+	  -Xcc -fsanitize=address -Xcc -fsanitize=undefined \
+	  -Xcc -fno-sanitize-recover=all)
+
+# Each C or C++ file with a main is a program, linked with such a library.
+programs := $(shell grep -lw main Tests/C/*.c Tests/C/*.cpp 2> /dev/null)
+test_headers := $(shell find include -type f) $(wildcard Tests/C/*.h)
+
+examples := $(patsubst Examples/%,build/examples/%.test, \
+  $(wildcard Examples/*.c Examples/*.cpp))
+
+test-programs: lib swift-tests $(examples) $(foreach variant,hooks tsan asan, \
+  $(programs:%=build/$(variant)/%.test))
+
+# The sanitizers come with Swift's own clang; its thread sanitizer knows
+# Dispatch and must be linked with it.
+toolchain := $(dir $(realpath $(shell command -v swiftc)))
+clang := $(toolchain)clang -fuse-ld=lld
+swift_libraries := $(toolchain)../lib/swift/linux
+dispatch := -L$(swift_libraries) -Wl,-rpath,$(swift_libraries) \
+  -ldispatch -lBlocksRuntime
+
+# Links the program of source $(1) with the library $(2), by the compiler $(3).
+define link_program
+@mkdir -p $(@D)
+$(3) -std=$(if $(filter %.cpp,$(1)),gnu++17,gnu11) -O1 -g \
+  -Wall -Wextra -Werror -Iinclude -ITests/C -o $@ $(1) $(2) \
+  -pthread -lsqlite3 -lm -Wl,--as-needed -lstdc++
+endef
+
+build/hooks/%.test: % build/hooks/libcallbackregistry.a $(test_headers)
+	$(call link_program,$<,$(word 2,$^),cc)
+
+build/tsan/%.test: % build/tsan/libcallbackregistry.a $(test_headers)
+	$(call link_program,$<,$(word 2,$^) $(dispatch),$(clang) -fsanitize=thread)
+
+build/asan/%.test: % build/asan/libcallbackregistry.a $(test_headers)
+	$(call link_program,$<,$(word 2,$^),$(clang) -fsanitize=address \
+	  -fsanitize=undefined -fno-sanitize-recover=all)
+
+# An example is linked as its reader would link it.
+build/examples/%.test: Examples/% build/lib/libcallbackregistry.so \
+  build/lib/pkgconfig/callbackregistry.pc $(test_headers)
+	$(call link_program,$<,$$(pkg-config --cflags --libs callbackregistry),cc)
+
+# Runs each of $(1), counts its tests, and fails if one of them failed.
+each = @failed=0; for program in $(1); do \
+  $(part) $(2) $$program || failed=1; done; exit $$failed
+
+test-c: $(programs:%=build/hooks/%.test)
+	$(call each,$^)
+
+# Where membarrier is refused, every call pays for a full fence.
+test-c-fallback: export CBR_FORCE_FALLBACK := 1
+test-c-fallback: $(programs:%=build/hooks/%.test)
+	$(call each,$^)
+
+test-c-tsan: export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0
+test-c-tsan: $(programs:%=build/tsan/%.test)
+	$(call each,$^)
+
+test-c-asan: export ASAN_OPTIONS := detect_stack_use_after_return=1
+test-c-asan: export UBSAN_OPTIONS := print_stacktrace=1
+test-c-asan: $(programs:%=build/asan/%.test)
+	$(call each,$^)
+
+swift-tests:
+	swift build --build-tests
+
+test-swift:
+	$(part) swift test --disable-xctest
+
+test-model:
+	$(call each,$(wildcard Tests/Model/check.sh))
+
+# They may leave files where they run.
+test-examples: $(examples)
+	$(call each,$(abspath $^),--directory build/examples)
+
+test-demo: lib
+	$(call each,$(wildcard Examples/*/run.sh))
+
+lint:
+	$(part) swift format lint --strict --recursive Package.swift Sources Tests

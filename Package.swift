@@ -1,0 +1,46 @@
+// swift-tools-version: 6.3
+// SPDX-License-Identifier: Apache-2.0
+
+import PackageDescription
+
+let hooks: [SwiftSetting] = [
+  .define("CBR_TEST_HOOKS", .when(traits: ["TestHooks"]))
+]
+
+// The Makefile compiles the same targets as Embedded Swift for the C library,
+// by command-line options: a setting here, even under a trait, would make
+// SwiftPM link the ordinary products without the Swift runtime's start-up code
+// and search path.
+let package = Package(
+  name: "CallbackRegistry",
+  products: [
+    .library(name: "CallbackRegistry", targets: ["CallbackRegistry"])
+  ],
+  traits: [
+    .trait(
+      name: "TestHooks",
+      description: "Compiles the points at which tests step in.")
+  ],
+  targets: [
+    .target(
+      name: "CPlatform",
+      cSettings: [.define("CBR_TEST_HOOKS", .when(traits: ["TestHooks"]))]),
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"])]),
+    .target(
+      name: "CallbackRegistry", dependencies: ["CPlatform", "CSQLite"],
+      swiftSettings: hooks),
+    .target(
+      name: "CCallbackRegistry", path: "include", publicHeadersPath: "."),
+    .target(
+      name: "CInterop",
+      dependencies: ["CallbackRegistry", "CCallbackRegistry", "CPlatform"],
+      swiftSettings: hooks),
+    .testTarget(
+      name: "CallbackRegistryTests",
+      dependencies: ["CallbackRegistry", "CInterop", "CCallbackRegistry"],
+      swiftSettings: hooks),
+  ],
+  swiftLanguageModes: [.v6]
+)

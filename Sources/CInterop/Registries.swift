@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CCallbackRegistry
+import CPlatform
+import CallbackRegistry
+
+@c @implementation
+package func cbr_registry_open(
+  _ options: UnsafePointer<cbr_registry_options>!,
+  _ out: UnsafeMutablePointer<cbr_registry>!
+) -> cbr_status {
+  guard let out else { return refuse("out is NULL") }
+  out.pointee = Handle.none
+  var chosen = RegistryOptions()
+  if let options {
+    guard StructureSize.isKnown(options) else {
+      return refuse("options.size is not one that this library knows")
+    }
+    chosen.label = options.pointee.label
+    chosen.historyPath = options.pointee.history_path
+    chosen.level = options.pointee.level
+    chosen.strictness = options.pointee.strictness
+    chosen.ringBytes = options.pointee.ring_bytes
+    chosen.callsPerSecond = options.pointee.calls_per_second
+    chosen.blockTimeoutNanoseconds = options.pointee.block_timeout_ns
+  }
+  return Opening.open(chosen, out: out).inC
+}
+
+@c @implementation
+package func cbr_registry_close(
+  _ registry: cbr_registry, _ timeout_ns: UInt64
+) -> cbr_status {
+  Closing.close(registry, timeoutNanoseconds: timeout_ns).inC
+}
+
+@c @implementation
+package func cbr_registry_shared() -> cbr_registry { Sharing.registry() }
+
+@c @implementation
+package func cbr_registry_statistics(
+  _ registry: cbr_registry, _ out: UnsafeMutablePointer<cbr_statistics>!
+) -> cbr_status {
+  guard let out else { return refuse("out is NULL") }
+  let size = out.pointee.size
+  guard size == MemoryLayout<cbr_statistics>.size else {
+    return refuse("out->size is not CBR_STATISTICS_INIT's")
+  }
+  out.pointee = cbr_statistics()
+  out.pointee.size = size
+  let (status, statistics) = Statistics.read(registry)
+  if let statistics {
+    UnsafeMutableRawPointer(out).storeBytes(
+      of: statistics, as: Statistics.self)
+  }
+  return status.inC
+}
+
+@c @implementation
+package func cbr_registry_each_live(
+  _ registry: cbr_registry, _ visit: cbr_visitor!,
+  _ context: UnsafeMutableRawPointer!
+) -> cbr_status {
+  Looking.eachLive(
+    in: registry, visit: unsafeBitCast(visit, to: Visitor?.self),
+    context: context
+  ).inC
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the engine needs of the operating system and cannot say in Swift:
+ * a thread-local pointer, fences, membarrier, the time-stamp counter, locks,
+ * threads, fork and exit handlers, checked memory, and test hook points.
+ */
+#ifndef CPLATFORM_H
+#define CPLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CBR_PRIVATE __attribute__((visibility("hidden")))
+#define CBR_INLINE static inline __attribute__((always_inline, unused))
+
+/* ------------------------------------------------- thread-local record -- */
+
+/* The calling thread's record; NULL before its first use and after its end.
+ * Eight bytes of initial-exec storage, so that dlopen finds room for it. */
+extern CBR_PRIVATE __thread void *cbr_platform_thread
+    __attribute__((tls_model("initial-exec")));
+
+CBR_INLINE void *cbr_thread_get(void) { return cbr_platform_thread; }
+CBR_INLINE void cbr_thread_set(void *record) { cbr_platform_thread = record; }
+
+/* Runs the handler given to cbr_platform_start with this record when the
+ * calling thread ends. Returns false when the system has no room for it. */
+CBR_PRIVATE bool cbr_thread_on_exit(void *record);
+
+/* The kernel's number of the calling thread, and its name in 16 bytes. */
+CBR_PRIVATE uint32_t cbr_thread_kernel_number(void);
+CBR_PRIVATE void cbr_thread_name(char name[16]);
+
+/* --------------------------------------------------------------- fences -- */
+
+/* Whether readers get by with a compiler fence. Written once, before the
+ * first thread record exists. */
+extern CBR_PRIVATE int cbr_platform_asymmetric;
+
+/* The light fence of the protocol: orders a pin store before the check of the
+ * word. With membarrier the compiler alone has to be held back; without it
+ * the processor too. */
+CBR_INLINE void cbr_light_fence(void) {
+  if (__builtin_expect(cbr_platform_asymmetric != 0, 1))
+    __asm__ volatile("" ::: "memory");
+  else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+CBR_INLINE bool cbr_is_asymmetric(void) {
+  return cbr_platform_asymmetric != 0;
+}
+
+CBR_INLINE void cbr_full_fence(void) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* The heavy fence: afterwards every thread of the process has passed a full
+ * fence since the call began. */
+CBR_PRIVATE void cbr_heavy_fence(void);
+
+/* ---------------------------------------------------------------- clock -- */
+
+/* Whether cbr_ticks is the processor's counter; else it is nanoseconds. */
+extern CBR_PRIVATE int cbr_platform_counter_is_trusted;
+
+CBR_INLINE bool cbr_counter_is_trusted(void) {
+  return cbr_platform_counter_is_trusted != 0;
+}
+CBR_PRIVATE uint64_t cbr_monotonic_nanoseconds(void);
+CBR_PRIVATE uint64_t cbr_realtime_nanoseconds(void);
+
+CBR_INLINE uint64_t cbr_ticks(void) {
+#if defined(__x86_64__)
+  if (__builtin_expect(cbr_platform_counter_is_trusted != 0, 1))
+    return __builtin_ia32_rdtsc();
+#endif
+  return cbr_monotonic_nanoseconds();
+}
+
+/* Returns pointer, in a way that the processor can only know after `ticks`:
+ * what is loaded through it is loaded after the stamp was taken (A2). */
+CBR_INLINE const void *cbr_after_ticks(const void *pointer, uint64_t ticks) {
+#if defined(__x86_64__)
+  __asm__ volatile("andl $0, %k1\n\taddq %1, %0"
+                   : "+r"(pointer), "+r"(ticks)
+                   :
+                   : "cc");
+#else
+  (void)ticks;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+  return pointer;
+}
+
+/* ---------------------------------------------------- handle directory -- */
+
+/* Addresses of the chunks of the handle table, indexed by chunk number. It is
+ * zero memory that the system hands out page by page when it is touched. */
+enum { CBR_DIRECTORY_COUNT = 1 << 18 };
+extern CBR_PRIVATE void *cbr_platform_directory[CBR_DIRECTORY_COUNT];
+
+CBR_INLINE void *cbr_directory_get(uint32_t chunk) {
+  return __atomic_load_n(&cbr_platform_directory[chunk], __ATOMIC_ACQUIRE);
+}
+CBR_INLINE void cbr_directory_set(uint32_t chunk, void *address) {
+  __atomic_store_n(&cbr_platform_directory[chunk], address, __ATOMIC_RELEASE);
+}
+
+/* --------------------------------------------------------------- memory -- */
+
+/* Zeroed memory, or NULL. Under test hooks the k-th call can be made to
+ * fail. Free with cbr_release. */
+CBR_PRIVATE void *cbr_allocate(size_t bytes, size_t alignment);
+CBR_PRIVATE void cbr_release(void *memory);
+CBR_PRIVATE uint64_t cbr_random(void);
+
+/* ---------------------------------------------------- locks, conditions -- */
+
+/* A lock and a condition on the monotonic clock, made together because each
+ * condition of the engine has exactly one lock. NULL: no memory. */
+CBR_PRIVATE void *cbr_monitor_create(void);
+CBR_PRIVATE void cbr_monitor_destroy(void *monitor);
+CBR_PRIVATE void cbr_monitor_lock(void *monitor);
+CBR_PRIVATE void cbr_monitor_unlock(void *monitor);
+CBR_PRIVATE void cbr_monitor_wake(void *monitor);
+/* Waits, with the lock held, until woken or the monotonic deadline
+ * (UINT64_MAX: for ever). Returns false at the deadline. */
+CBR_PRIVATE bool cbr_monitor_wait(void *monitor, uint64_t deadline);
+
+/* The monitors of the whole process; a forked child gets fresh ones. */
+enum { CBR_MONITOR_TABLE, CBR_MONITOR_WAITING, CBR_MONITOR_HISTORIES,
+       CBR_MONITOR_SHARED, CBR_MONITOR_COUNT };
+CBR_PRIVATE void *cbr_monitor_of_process(int which);
+CBR_PRIVATE void cbr_monitors_of_process_renew(void);
+
+/* Starts a detached thread that receives no signals. */
+CBR_PRIVATE bool cbr_thread_start(void (*body)(void *), void *argument);
+
+/* Zero memory in which the engine keeps its process-wide state, so that no
+ * global of it needs code to be initialised. */
+enum { CBR_STATE_BYTES = 512 };
+CBR_PRIVATE void *cbr_process_state(void);
+
+/* --------------------------------------------------------- process life -- */
+
+/* Prepares fences, clock and handlers; any number of calls, the first works.
+ * thread_exit gets the record of a thread that ends; fork_child runs in a
+ * forked child; process_exit runs once at exit. */
+CBR_PRIVATE void cbr_platform_start(void (*thread_exit)(void *),
+                                    void (*fork_child)(void),
+                                    void (*process_exit)(void));
+/* How often this process has registered with pthread_atfork. */
+CBR_PRIVATE uint64_t cbr_fork_handlers(void);
+
+/* A setting from the environment; NULL when it is not set. */
+CBR_PRIVATE const char *cbr_setting(const char *name);
+
+/* Writes text to stderr, whole or not at all. */
+CBR_PRIVATE void cbr_print_error(const char *text, size_t bytes);
+
+/* What run.* columns of the history need. Each fills at most `size` bytes
+ * with a zero-terminated string. */
+CBR_PRIVATE void cbr_host_name(char *text, size_t size);
+CBR_PRIVATE void cbr_boot_identity(char *text, size_t size);
+CBR_PRIVATE void cbr_executable_path(char *text, size_t size);
+CBR_PRIVATE int32_t cbr_process_number(void);
+/* Resolves a path to a new absolute one; free with cbr_release. NULL: its
+ * directory does not exist, or no memory. */
+CBR_PRIVATE char *cbr_absolute_path(const char *path);
+
+/* ----------------------------------------------------------- test hooks -- */
+
+#ifdef CBR_TEST_HOOKS
+/* Tests drive exact interleavings here: called at each named point with the
+ * point's number and the handle concerned. */
+extern void (*cbr_platform_hook)(int32_t point, uint64_t handle);
+CBR_INLINE void cbr_hook(int32_t point, uint64_t handle) {
+  void (*hook)(int32_t, uint64_t) =
+      __atomic_load_n(&cbr_platform_hook, __ATOMIC_ACQUIRE);
+  if (hook) hook(point, handle);
+}
+#endif
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the C files of this module only. */
+#ifndef CPLATFORM_INTERNAL_H
+#define CPLATFORM_INTERNAL_H
+
+#include "CPlatform.h"
+
+CBR_PRIVATE bool cbr_threads_prepare(void (*thread_exit)(void *));
+CBR_PRIVATE void cbr_fences_prepare(void);
+CBR_PRIVATE void cbr_clock_prepare(void);
+
+#ifdef CBR_TEST_HOOKS
+extern int cbr_test_membarrier_error;
+#endif
+
+#endif

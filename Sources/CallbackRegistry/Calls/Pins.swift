@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pin stack of a thread: which handles it is inside at this moment. An
+// ender that sees a pin leaves destruction to whoever leaves; one that misses
+// a pin has fenced, so that the pin's thread is refused (Protocol.swift).
+//
+// Shared variables
+//   cell      the owner stores a handle to enter and 0 to leave (releasing,
+//             plain moves on x86): what it did before leaving is visible to
+//             an ender that loads the 0 or anything later (acquiring)
+//   depth     how many cells from the bottom may be in use. The owner raises
+//             it with the pin and lowers it after the clear (releasing); a
+//             scan loads it (acquiring) before the cells. While a thread is
+//             inside a call at depth d, depth is above d, however it nests
+//   deepPins  the first of a chain of blocks for cells past the inline ones;
+//             stored once (releasing) before a pin in it
+//   next      of a block, likewise
+// Memory: blocks are never freed while the record lives.
+// Tried to break by: Tests/Model, Tests/C (pairs.c, stress.c).
+
+import Synchronization
+
+package enum Pins {
+  static let inlineCount: UInt32 = 16
+}
+
+typealias PinCell = UnsafeMutablePointer<Atomic<UInt64>>
+
+/// Cells past the inline ones.
+struct PinBlock: ~Copyable {
+  static let count: UInt32 = 112
+  static let cellsOffset = 64
+
+  /// The depth of its first cell.
+  let base: UInt32
+  let previous: PinBlockPointer?
+  let next = Atomic<UInt>(0)
+}
+
+typealias PinBlockPointer = UnsafeMutablePointer<PinBlock>
+
+extension UnsafeMutablePointer where Pointee == PinBlock {
+  static func make(base: UInt32, previous: PinBlockPointer?)
+    -> PinBlockPointer?
+  {
+    let bytes = PinBlock.cellsOffset + Int(PinBlock.count) * 8
+    guard let memory = Memory.allocateBytes(bytes, alignment: 64) else {
+      return nil
+    }
+    let block = memory.bindMemory(to: PinBlock.self, capacity: 1)
+    block.initialize(to: PinBlock(base: base, previous: previous))
+    for index in 0..<PinBlock.count {
+      block.cell(index).initialize(to: Atomic(0))
+    }
+    return block
+  }
+
+  func cell(_ index: UInt32) -> PinCell {
+    (UnsafeMutableRawPointer(self) + PinBlock.cellsOffset)
+      .assumingMemoryBound(to: Atomic<UInt64>.self) + Int(index)
+  }
+
+  var next: PinBlockPointer? {
+    PinBlockPointer(bitPattern: pointee.next.load(ordering: .acquiring))
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == ThreadRecord {
+  @inline(__always)
+  func inlineCell(_ index: UInt32) -> PinCell {
+    (UnsafeMutableRawPointer(self) + ThreadRecord.pinsOffset)
+      .assumingMemoryBound(to: Atomic<UInt64>.self)
+      + Int(truncatingIfNeeded: index)
+  }
+
+  func initializePins() {
+    for index in 0..<Pins.inlineCount {
+      inlineCell(index).initialize(to: Atomic(0))
+    }
+  }
+
+  /// The depth of the pin stack, as its owner sees it.
+  @inline(__always)
+  package var ownDepth: UInt32 { pointee.depth.load(ordering: .relaxed) }
+
+  /// The owner's cell at a depth; nil when it needs memory and there is none.
+  @inline(__always)
+  func ownCell(_ index: UInt32) -> PinCell? {
+    index < Pins.inlineCount ? inlineCell(index) : deepCell(index)
+  }
+
+  private func deepCell(_ index: UInt32) -> PinCell? {
+    var block = pointee.topBlock ?? firstBlock()
+    while let each = block {
+      pointee.topBlock = each
+      if index < each.pointee.base {
+        block = each.pointee.previous
+      } else if index < each.pointee.base + PinBlock.count {
+        return each.cell(index - each.pointee.base)
+      } else {
+        block = each.next ?? addBlock(after: each)
+      }
+    }
+    return nil
+  }
+
+  private func firstBlock() -> PinBlockPointer? {
+    let known = PinBlockPointer(
+      bitPattern: pointee.deepPins.load(ordering: .relaxed))
+    if let known { return known }
+    let made = PinBlockPointer.make(base: Pins.inlineCount, previous: nil)
+    guard let made else { return nil }
+    pointee.deepPins.store(UInt(bitPattern: made), ordering: .releasing)
+    return made
+  }
+
+  private func addBlock(after block: PinBlockPointer) -> PinBlockPointer? {
+    let made = PinBlockPointer.make(
+      base: block.pointee.base + PinBlock.count, previous: block)
+    guard let made else { return nil }
+    block.pointee.next.store(UInt(bitPattern: made), ordering: .releasing)
+    return made
+  }
+
+  /// Visits the thread's pins from the bottom, from any thread, until `visit`
+  /// answers false. Answers whether all were visited.
+  @inline(__always)
+  @discardableResult
+  package func visitPins(_ visit: (UInt64) -> Bool) -> Bool {
+    // Model: scan reads depth before the cells.
+    let depth = pointee.depth.load(ordering: .acquiring)
+    for index in 0..<min(depth, Pins.inlineCount) {
+      let pin = inlineCell(index).pointee.load(ordering: .acquiring)
+      if pin != 0, !visit(pin) { return false }
+    }
+    guard depth > Pins.inlineCount else { return true }
+    var block = PinBlockPointer(
+      bitPattern: pointee.deepPins.load(ordering: .acquiring))
+    while let each = block, each.pointee.base < depth {
+      for index in 0..<min(depth - each.pointee.base, PinBlock.count) {
+        let pin = each.cell(index).pointee.load(ordering: .acquiring)
+        if pin != 0, !visit(pin) { return false }
+      }
+      block = each.next
+    }
+    return true
+  }
+
+  /// Puts a pin on top. Nil without memory; else its depth, for `unpin`.
+  @inline(__always)
+  package func pin(_ handle: UInt64) -> UInt32? {
+    let index = ownDepth
+    guard let cell = ownCell(index) else { return nil }
+    pointee.depth.store(index &+ 1, ordering: .releasing)
+    cell.pointee.store(handle, ordering: .releasing)  // Model: enter.pin
+    return index
+  }
+
+  /// Clears the pin at a depth, and lowers the depth as far as cells are
+  /// empty: pins may be cleared in any order.
+  @inline(__always)
+  package func unpin(_ index: UInt32) {
+    guard let cell = ownCell(index) else { return }
+    cell.pointee.store(0, ordering: .releasing)  // Model: leave.clear
+    guard index &+ 1 == ownDepth else { return }
+    pointee.depth.store(index, ordering: .releasing)
+    if index > 0 { lowerDepth() }
+  }
+
+  /// Lowers the depth past cells that were cleared out of order.
+  @inline(__always)
+  private func lowerDepth() {
+    var depth = ownDepth
+    while depth > 0,
+      let cell = ownCell(depth &- 1),
+      cell.pointee.load(ordering: .relaxed) == 0
+    {
+      depth = depth &- 1
+      pointee.depth.store(depth, ordering: .releasing)
+    }
+  }
+
+  /// The pin at a depth of the calling thread's own stack; 0 when there is
+  /// none.
+  @inline(__always)
+  package func ownPin(_ index: UInt32) -> UInt64 {
+    guard index < ownDepth, let cell = ownCell(index) else { return 0 }
+    return cell.pointee.load(ordering: .relaxed)
+  }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting until a dead handle is quiescent. A waiter adds itself to `waiters`
+// before it looks (sequentially consistent); whoever changes something that a
+// waiter may be looking at fences, and wakes when `waiters` is not zero. So
+// either the waiter sees the change, or it is woken.
+//
+// Who waits for whom is found by the pins: a waiting thread keeps all its
+// pins, so the pins of waiting threads are stable while the monitor is held.
+// A thread is inside a handle when it pins that handle or anything that
+// belongs to it; running a destroy counts as being inside (Ending.swift pins
+// the slot for that time). A ring of threads, each waiting for a handle that
+// the next one is inside, would wait for ever: the one that closes the ring
+// finds it before it sleeps (G15).
+
+import CPlatform
+import Synchronization
+
+package enum Waiting {
+  /// Wakes every waiter, after a change that a fence has made visible.
+  @inline(__always)
+  package static func wakeAll() {
+    let waiters = ProcessState.shared.pointee.waiters.load(
+      ordering: .sequentiallyConsistent)
+    if waiters != 0 { wakeWaiters() }
+  }
+
+  @inline(never)
+  private static func wakeWaiters() {
+    Monitor.waiting.locked { Monitor.waiting.wake() }
+  }
+
+  /// How a wait ended.
+  package enum Outcome {
+    /// The handle is free: nothing is running, every destroy has returned.
+    case quiescent
+    /// Nothing is running but what the waiting thread is inside.
+    case deferred
+    case wouldDeadlock(with: UInt64, thread: UInt32)
+    case timeout(inside: UInt64, thread: UInt32)
+  }
+
+  /// Waits until a dead handle is quiescent.
+  package static func wait(
+    for handle: UInt64, thread: ThreadPointer, until deadline: Deadline
+  ) -> Outcome {
+    let state = ProcessState.shared
+    state.pointee.waiters.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    defer {
+      state.pointee.waiters.wrappingSubtract(1, ordering: .relaxed)
+    }
+    Hook.waitBegan.reached(handle)
+    return Monitor.waiting.locked {
+      thread.pointee.waitingFor = handle
+      defer { thread.pointee.waitingFor = Handle.none }
+      let isInside = thread.isInside(handle)
+      var isOver = false
+      while true {
+        if isFree(handle) { return .quiescent }
+        let other = firstInside(handle, but: thread)
+        if isInside, other == nil { return .deferred }
+        if let ring = findRing(from: handle, to: thread) { return ring }
+        if isOver || deadline.hasPassed {
+          return .timeout(
+            inside: other?.handle ?? handle, thread: other?.thread ?? 0)
+        }
+        isOver = !Monitor.waiting.wait(until: deadline)
+        Hook.waitWoken.reached(handle)
+      }
+    }
+  }
+
+  /// Whether a handle's slot no longer is the handle's, in any state.
+  package static func isFree(_ handle: UInt64) -> Bool {
+    guard let slot = Table.slot(of: handle) else { return true }
+    let word = slot.pointee.word.load(ordering: .sequentiallyConsistent)
+    return Handle.handle(ofWord: word) != handle
+  }
+
+  private static func firstInside(
+    _ handle: UInt64, but waiter: ThreadPointer
+  ) -> (handle: UInt64, thread: UInt32)? {
+    var thread = ThreadPointer.first
+    while let each = thread {
+      if each != waiter, let pin = each.pinInside(handle) {
+        return (pin, each.pointee.number.load(ordering: .relaxed))
+      }
+      thread = each.next
+    }
+    return nil
+  }
+
+  /// Searches the waiting threads, from those inside the handle on, for one
+  /// that waits for something that `waiter` is inside.
+  private static func findRing(
+    from handle: UInt64, to waiter: ThreadPointer
+  ) -> Outcome? {
+    // Each search marks the threads that it reached with a number of its own.
+    waiter.pointee.visit &+= 1
+    let visit =
+      UInt64(waiter.pointee.number.load(ordering: .relaxed)) << 32
+      | waiter.pointee.visit & 0xFFFF_FFFF
+    while let next = unvisited(from: handle, visit: visit, but: waiter) {
+      next.pointee.visit = visit
+      if waiter.isInside(next.pointee.waitingFor) {
+        return .wouldDeadlock(
+          with: next.pointee.waitingFor,
+          thread: next.pointee.number.load(ordering: .relaxed))
+      }
+    }
+    return nil
+  }
+
+  /// A waiting thread that the search reaches and has not yet visited.
+  private static func unvisited(
+    from handle: UInt64, visit: UInt64, but waiter: ThreadPointer
+  ) -> ThreadPointer? {
+    var thread = ThreadPointer.first
+    while let each = thread {
+      if each != waiter, each.pointee.waitingFor != Handle.none,
+        each.pointee.visit != visit,
+        isReached(each, from: handle, visit: visit, but: waiter)
+      {
+        return each
+      }
+      thread = each.next
+    }
+    return nil
+  }
+
+  /// Whether a thread is inside the handle, or inside what a visited thread
+  /// waits for.
+  private static func isReached(
+    _ thread: ThreadPointer, from handle: UInt64, visit: UInt64,
+    but waiter: ThreadPointer
+  ) -> Bool {
+    if thread.isInside(handle) { return true }
+    var other = ThreadPointer.first
+    while let each = other {
+      if each != waiter, each != thread, each.pointee.visit == visit,
+        each.pointee.waitingFor != Handle.none,
+        thread.isInside(each.pointee.waitingFor)
+      {
+        return true
+      }
+      other = each.next
+    }
+    return false
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == ThreadRecord {
+  /// Whether the thread is inside a handle or anything that belongs to it.
+  package func isInside(_ handle: UInt64) -> Bool {
+    pinInside(handle) != nil
+  }
+
+  /// The first such pin.
+  package func pinInside(_ handle: UInt64) -> UInt64? {
+    var found: UInt64?
+    visitPins { pin in
+      if Belonging.isInside(pin, handle) { found = pin }
+      return found == nil
+    }
+    return found
+  }
+}
+
+/// What belongs to what.
+package enum Belonging {
+  /// Whether a pinned handle is `container` or belongs to it at any distance.
+  /// The pin keeps the owners above it from being freed; without one the
+  /// answer is of no meaning, but harmless.
+  package static func isInside(_ handle: UInt64, _ container: UInt64) -> Bool {
+    if handle == container { return true }
+    guard Handle.isContainer(container) else { return false }
+    let top = Handle.index(of: container)
+    var index = Handle.index(of: handle)
+    guard isPresent(handle) else { return false }
+    // Owners form a tree: a path is never longer than the table.
+    var steps: UInt32 = 0
+    while index != top, steps < Handle.slotLimit {
+      guard let slot = Table.slot(at: index) else { return false }
+      index = slot.pointee.owner.load(ordering: .relaxed)
+      guard index != Slot.noIndex else { return false }
+      steps += 1
+    }
+    return index == top && isPresent(container)
+  }
+
+  private static func isPresent(_ handle: UInt64) -> Bool {
+    guard let slot = Table.slot(of: handle) else { return false }
+    let word = slot.pointee.word.load(ordering: .acquiring)
+    return Handle.handle(ofWord: word) == handle
+  }
+}

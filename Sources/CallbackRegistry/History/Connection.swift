@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CSQLite
+
+/// A connection to a database. A copy names the same one. SQLite is told not
+/// to lock it: whoever uses it has its turn (`Turn`).
+struct Connection {
+  private let raw: OpaquePointer
+
+  /// Opens a database file, or one in memory. `failed` gets the connection
+  /// that could not be opened, for what it knows of the reason.
+  static func open(
+    _ path: UnsafePointer<CChar>?
+  ) throws(DatabaseError) -> Connection {
+    var raw: OpaquePointer?
+    let name: StaticString = ":memory:"
+    let flags =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
+      | SQLITE_OPEN_EXRESCODE
+    let code = sqlite3_open_v2(path ?? name.characters, &raw, flags, nil)
+    guard code == SQLITE_OK, let raw else {
+      sqlite3_close(raw)
+      throw DatabaseError(code: code == SQLITE_OK ? SQLITE_NOMEM : code)
+    }
+    return Connection(raw: raw)
+  }
+
+  /// Every statement must have been finalized.
+  func close() { sqlite3_close(raw) }
+
+  func execute(_ sql: StaticString) throws(DatabaseError) {
+    try execute(sql.characters)
+  }
+
+  func execute(_ sql: UnsafePointer<CChar>) throws(DatabaseError) {
+    try check(sqlite3_exec(raw, sql, nil, nil, nil))
+  }
+
+  /// Prepares a statement that is used again and again.
+  func prepare(_ sql: StaticString) throws(DatabaseError) -> Statement {
+    try prepare(sql.characters, length: sql.utf8CodeUnitCount)
+  }
+
+  func prepare(
+    _ sql: UnsafePointer<CChar>, length: Int
+  ) throws(DatabaseError) -> Statement {
+    var statement: OpaquePointer?
+    // The length counts the ending zero, so that SQLite need not copy.
+    try check(
+      sqlite3_prepare_v3(
+        raw, sql, Int32(length + 1), UInt32(SQLITE_PREPARE_PERSISTENT),
+        &statement, nil))
+    guard let statement else { throw DatabaseError(code: SQLITE_MISUSE) }
+    return Statement(raw: statement)
+  }
+
+  /// The first column of the only row; nil without one.
+  func integer(_ sql: StaticString) throws(DatabaseError) -> Int64? {
+    let statement = try prepare(sql)
+    defer { statement.finalize() }
+    guard try statement.step() else { return nil }
+    return statement.integer(0)
+  }
+
+  var lastRow: Int64 { sqlite3_last_insert_rowid(raw) }
+
+  var isInTransaction: Bool { sqlite3_get_autocommit(raw) == 0 }
+
+  var isReadOnly: Bool {
+    let main: StaticString = "main"
+    return sqlite3_db_readonly(raw, main.characters) == 1
+  }
+
+  /// What SQLite says about the last thing that failed.
+  var message: UnsafePointer<CChar>? { sqlite3_errmsg(raw) }
+
+  /// How long a statement waits for another program's lock.
+  func waitForLocks(milliseconds: Int32) {
+    sqlite3_busy_timeout(raw, milliseconds)
+  }
+
+  /// Calls `note` with the length of the write-ahead log after each commit,
+  /// instead of SQLite's own checkpoints.
+  func onCommit(
+    _ argument: UnsafeMutableRawPointer?,
+    _ note: @escaping @convention(c) (
+      UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, Int32
+    ) -> Int32
+  ) {
+    sqlite3_wal_hook(raw, note, argument)
+  }
+
+  /// Copies the write-ahead log into the database as far as readers allow.
+  func checkpoint(truncating: Bool = false) throws(DatabaseError) {
+    let mode =
+      truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE
+    try check(sqlite3_wal_checkpoint_v2(raw, nil, mode, nil, nil))
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who uses a connection: one at a time. The writer takes a turn for each
+/// batch and lets everyone else who waits go first, so that a reader waits
+/// for one batch at most. Guarded by `monitor`.
+struct Turn {
+  let monitor: Monitor
+  var isTaken = false
+  var readers = 0
+
+  init(monitor: Monitor) { self.monitor = monitor }
+}
+
+// Methods of the pointer, not of the structure: several threads are in them
+// at once, and each access to a field must be one of its own.
+extension UnsafeMutablePointer where Pointee == Turn {
+  func takeAsWriter() {
+    pointee.monitor.lock()
+    while pointee.isTaken || pointee.readers > 0 {
+      _ = pointee.monitor.wait(until: .never)
+    }
+    pointee.isTaken = true
+    pointee.monitor.unlock()
+  }
+
+  /// False: the deadline came first.
+  func takeAsReader(until deadline: Deadline) -> Bool {
+    pointee.monitor.lock()
+    defer { pointee.monitor.unlock() }
+    pointee.readers += 1
+    defer { pointee.readers -= 1 }
+    while pointee.isTaken {
+      guard pointee.monitor.wait(until: deadline) else {
+        // The writer may be waiting for this reader alone.
+        pointee.monitor.wake()
+        return false
+      }
+    }
+    pointee.isTaken = true
+    return true
+  }
+
+  func give() {
+    pointee.monitor.lock()
+    pointee.isTaken = false
+    pointee.monitor.wake()
+    pointee.monitor.unlock()
+  }
+}
+
+extension Deadline {
+  static var never: Deadline { Deadline(nanoseconds: .max) }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Slots in a row, linked through `chain`. All are dying or destroying and
+/// belong to the holder of the chain alone.
+struct Chain {
+  private(set) var first = Slot.noIndex
+  private var last = Slot.noIndex
+  private(set) var count = 0
+
+  mutating func append(_ index: UInt32, slot: SlotPointer) {
+    slot.pointee.chain = Slot.noIndex
+    if last == Slot.noIndex {
+      first = index
+    } else {
+      Table.knownSlot(at: last).pointee.chain = index
+    }
+    last = index
+    count += 1
+  }
+
+  mutating func append(_ other: Chain) {
+    guard other.first != Slot.noIndex else { return }
+    if last == Slot.noIndex {
+      first = other.first
+    } else {
+      Table.knownSlot(at: last).pointee.chain = other.first
+    }
+    last = other.last
+    count += other.count
+  }
+
+  /// Takes the first one out. Its slot's chain is the caller's no longer once
+  /// its word moves on.
+  mutating func takeFirst() -> (index: UInt32, slot: SlotPointer)? {
+    guard first != Slot.noIndex else { return nil }
+    let index = first
+    let slot = Table.knownSlot(at: index)
+    first = slot.pointee.chain
+    if first == Slot.noIndex { last = Slot.noIndex }
+    count -= 1
+    return (index, slot)
+  }
+
+  mutating func takeAll() -> Chain {
+    let all = self
+    self = Chain()
+    return all
+  }
+}

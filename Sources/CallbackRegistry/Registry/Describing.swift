@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+/// What memory knows of a handle, copied under the registry's lock.
+struct Description {
+  var kind: HandleKind
+  var state: SlotState
+  var callback: UInt32
+  var site: UInt32
+  var owner: UInt64
+  var registeredTime: UInt64
+  var registeredThread: UInt32
+  var endedTime: UInt64
+  var endedThread: UInt32
+  var endReason: UInt32
+  var leases: UInt32
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  /// Nil when the slot is no longer the handle's.
+  func description(of handle: UInt64) -> Description? {
+    let index = Handle.index(of: handle)
+    guard let kind = Handle.kind(of: handle) else { return nil }
+    let slot = Table.knownSlot(at: index)
+    let detail = Table.knownDetail(at: index)
+    return pointee.lock.locked {
+      let word = slot.pointee.word.load(ordering: .relaxed)
+      guard Handle.handle(ofWord: word) == handle else { return nil }
+      return Description(
+        kind: kind, state: Handle.state(ofWord: word),
+        callback: detail.pointee.callback, site: detail.pointee.site,
+        owner: handleOfSlot(slot.pointee.owner.load(ordering: .relaxed)),
+        registeredTime: detail.pointee.registeredTime,
+        registeredThread: detail.pointee.registeredThread,
+        endedTime: detail.pointee.endedTime,
+        endedThread: detail.pointee.endedThread,
+        endReason: detail.pointee.endReason.load(ordering: .relaxed),
+        leases: slot.pointee.leases.load(ordering: .relaxed))
+    }
+  }
+
+  /// The handle of an owner's slot; the registry's own for none.
+  private func handleOfSlot(_ index: UInt32) -> UInt64 {
+    guard index != Slot.noIndex else { return pointee.handle }
+    return Handle.handle(
+      ofWord: Table.knownSlot(at: index).pointee.word.load(
+        ordering: .relaxed))
+  }
+
+  /// Text of the dictionaries stays where it is while the registry is pinned.
+  func label(_ number: UInt32) -> UnsafePointer<CChar>? {
+    pointee.recorder.pointee.monitor.locked {
+      pointee.recorder.pointee.callbacks[number]?.text
+    }
+  }
+
+  func site(_ number: UInt32) -> (file: UnsafePointer<CChar>, line: UInt32)? {
+    pointee.recorder.pointee.monitor.locked {
+      pointee.recorder.pointee.sites[number].map { ($0.text, $0.line) }
+    }
+  }
+}
+
+/// A few words that name a handle in a message.
+enum Describing {
+  static func describe(
+    _ handle: UInt64, thread: ThreadPointer, into text: inout Text
+  ) {
+    if let kind = Handle.kind(of: handle), Handle.isWellFormed(handle) {
+      text.append(kind.name)
+      text.append(" ")
+    }
+    text.append(hexadecimal: handle)
+    guard Handle.isWellFormed(handle),
+      let access = try? Access.of(handle, thread: thread),
+      let found = access.registry.description(of: handle)
+    else { return }
+    if let label = access.registry.label(found.callback) {
+      text.append(" \"")
+      text.append(label)
+      text.append("\"")
+    }
+    guard found.endReason != Reason.none else { return }
+    text.append(", which ended ")
+    text.append(
+      nanoseconds: access.registry.pointee.history.nanoseconds(
+        ofTicks: Ticks.now &- found.endedTime))
+    text.append(" ago on thread ")
+    text.append(found.endedThread)
+    text.append(" (")
+    append(reason: found.endReason, to: &text)
+    text.append(")")
+  }
+
+  static func append(reason: UInt32, to text: inout Text) {
+    if let name = Reason.name(reason) { return text.append(name) }
+    text.append("reason ")
+    text.append(reason)
+  }
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ending a handle and all that belongs to it: mark everything, fence once,
+// look at all pins once, then claim or drain each slot (Tests/Model: settle).
+//
+// A slot that the snapshot shows unpinned and without leases goes from dying
+// straight to destroying: the snapshot was taken after the fence that followed
+// its mark, so no call is inside and none will be; and until it is draining no
+// other thread touches it. Any other slot is drained, and looked at again,
+// because its last pin or lease may have gone unnoticed while it was dying.
+
+import CPlatform
+import Synchronization
+
+package enum Ending {
+  /// Dead tokens that one fence is to serve together.
+  static let parkedLimit = 512
+
+  /// What ending a handle did.
+  private enum Mark {
+    case marked
+    /// Marked, and left for later: nobody is told when it is quiescent.
+    case parked
+    case already
+  }
+
+  /// Ends a handle of any kind. With a deadline, waits until it is quiescent.
+  package static func end(
+    _ handle: UInt64, reason: UInt32, waitingUntil deadline: Deadline?
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: nil)
+      if Handle.kind(of: handle) == .lease { return Leasing.end(handle) }
+      let mark = try mark(
+        handle, reason: reason, thread: thread, mayPark: deadline == nil)
+      if mark == .already, deadline == nil {
+        return thread.fail(.already, about: handle)
+      }
+      if mark == .parked {
+        // Only the caller's own calls are looked for.
+        return thread.isInside(handle)
+          ? thread.fail(.deferred, about: handle) : .ok
+      }
+      let status = outcome(of: handle, thread: thread, until: deadline)
+      return mark == .already && status == .ok
+        ? thread.fail(.already, about: handle) : status
+    } catch {
+      // What was given out once is dead now: ending it again is harmless.
+      let isPast =
+        error == .stale && Access.wasGivenOut(handle)
+        || error == .closed && Handle.kind(of: handle) == .registry
+      return thread.fail(isPast ? .already : error, about: handle)
+    }
+  }
+
+  private static func mark(
+    _ handle: UInt64, reason: UInt32, thread: ThreadPointer, mayPark: Bool
+  ) throws(Status) -> Mark {
+    let access = try Access.of(handle, thread: thread)
+    let registry = access.registry
+    var chain = Chain()
+    let time = Ticks.now
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    let result: Result<Bool, Status> = registry.pointee.lock.locked {
+      let word = slot.pointee.word.load(ordering: .relaxed)
+      guard Handle.handle(ofWord: word) == handle else {
+        return .failure(.stale)
+      }
+      let isMarked =
+        handle == registry.pointee.handle
+        ? registry.beginClosing(
+          &chain, reason: reason, thread: thread, time: time)
+        : registry.mark(
+          handle, slot: slot, reason: reason, thread: thread, time: time,
+          into: &chain)
+      return .success(isMarked)
+    }
+    guard try result.get() else {
+      if !mayPark { settleParked(access) }
+      return .already
+    }
+    Hook.endMarked.reached(handle)
+    registry.recordEnded(chain, thread: thread, time: time)
+    let isParkable =
+      mayPark && chain.count == 1 && Handle.kind(of: handle) == .token
+      && slot.pointee.destroy == nil
+    if isParkable {
+      park(chain, access)
+      return .parked
+    }
+    settle(chain, access)
+    if handle == registry.pointee.handle { Finishing.closeIfEmpty(access) }
+    return .marked
+  }
+
+  /// Tells whether a dead handle is quiescent, waiting for it if asked to.
+  private static func outcome(
+    of handle: UInt64, thread: ThreadPointer, until deadline: Deadline?
+  ) -> Status {
+    if Waiting.isFree(handle) { return .ok }
+    guard let deadline else {
+      return thread.fail(
+        thread.isInside(handle) ? .deferred : .pending, about: handle)
+    }
+    switch Waiting.wait(for: handle, thread: thread, until: deadline) {
+    case .quiescent: return .ok
+    case .deferred: return thread.fail(.deferred, about: handle)
+    case .wouldDeadlock(let other, let number):
+      return thread.fail(
+        .wouldDeadlock, about: handle, other: other, thread: number)
+    case .timeout(let inside, let number):
+      return thread.fail(
+        .timeout, about: handle, other: inside, thread: number)
+    }
+  }
+
+  /// Leaves marked slots to be settled with others, by one fence.
+  static func park(_ chain: Chain, _ access: borrowing Access) {
+    let registry = access.registry
+    let due: Chain? = registry.pointee.lock.locked {
+      registry.pointee.parked.append(chain)
+      guard registry.pointee.parked.count >= parkedLimit else { return nil }
+      return registry.pointee.parked.takeAll()
+    }
+    Hook.parked.reached(registry.pointee.handle)
+    if let due { settle(due, access) }
+  }
+
+  /// Settles what was parked, for somebody who waits for it.
+  static func settleParked(_ access: borrowing Access) {
+    let registry = access.registry
+    let parked = registry.pointee.lock.locked {
+      registry.pointee.parked.takeAll()
+    }
+    if parked.count > 0 { settle(parked, access) }
+  }
+
+  /// Brings marked slots to their end, as far as nothing is inside them.
+  static func settle(_ marked: Chain, _ access: borrowing Access) {
+    var marked = marked
+    var claimed = Chain()
+    claim(&marked, into: &claimed, thread: access.thread)
+    while let (index, slot) = claimed.takeFirst() {
+      Finishing.finish(index, slot: slot, access)
+    }
+  }
+
+  private static func claim(
+    _ marked: inout Chain, into claimed: inout Chain, thread: ThreadPointer
+  ) {
+    Scan.fence()  // Model: end.fence
+    Hook.endFenced.reached(Handle.none)
+    let snapshot = PinSnapshot(into: thread.scratch)  // Model: end.scan
+    Hook.endScanned.reached(Handle.none)
+    while let (index, slot) = marked.takeFirst() {
+      let handle = Handle.handle(
+        ofWord: slot.pointee.word.load(ordering: .relaxed))
+      let isQuiet =
+        !Handle.isContainer(handle) && !snapshot.contains(handle)
+        // After the scan: a lease is counted while its taker still pins.
+        && slot.pointee.leases.load(ordering: .sequentiallyConsistent) == 0
+      if isQuiet {
+        slot.pointee.word.store(
+          Handle.destroying(handle), ordering: .releasing)
+        claimed.append(index, slot: slot)
+        continue
+      }
+      // Model: end.drain. Now others may claim it.
+      slot.pointee.word.store(
+        Handle.draining(handle), ordering: .sequentiallyConsistent)
+      Hook.endDrained.reached(handle)
+      cbr_full_fence()
+      if Protocol.claim(slot, handle: handle) {
+        claimed.append(index, slot: slot)
+      }
+    }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  /// Marks a handle and all that belongs to it. False when it was dead before.
+  /// The lock is held.
+  func mark(
+    _ handle: UInt64, slot: SlotPointer, reason: UInt32,
+    thread: ThreadPointer, time: UInt64, into chain: inout Chain
+  ) -> Bool {
+    guard
+      markOne(
+        Handle.index(of: handle), slot: slot, reason: reason, thread: thread,
+        time: time, into: &chain)
+    else { return false }
+    markBelongings(
+      of: chain.first, reason: Reason.ownerDied, thread: thread, time: time,
+      into: &chain)
+    return true
+  }
+
+  /// Forbids new belongings and marks all. False when that was done before.
+  /// The registry itself stays live until nothing belongs to it.
+  fileprivate func beginClosing(
+    _ chain: inout Chain, reason: UInt32, thread: ThreadPointer, time: UInt64
+  ) -> Bool {
+    guard !isClosing else { return false }
+    let slot = Table.knownSlot(at: index)
+    slot.pointee.mode.bitwiseOr(Mode.closing, ordering: .relaxed)
+    let detail = Table.knownDetail(at: index)
+    detail.pointee.endReason.store(reason, ordering: .relaxed)
+    detail.pointee.endedTime = time
+    detail.pointee.endedThread = thread.pointee.number.load(ordering: .relaxed)
+    markChildren(
+      of: index, reason: Reason.registryClosed, thread: thread, time: time,
+      into: &chain)
+    markBelongings(
+      of: chain.first, reason: Reason.registryClosed, thread: thread,
+      time: time, into: &chain)
+    chain.append(pointee.parked.takeAll())
+    return true
+  }
+
+  /// Marks the children of every owner in the chain, which grows by them.
+  private func markBelongings(
+    of first: UInt32, reason: UInt32, thread: ThreadPointer, time: UInt64,
+    into chain: inout Chain
+  ) {
+    var index = first
+    while index != Slot.noIndex {
+      let slot = Table.knownSlot(at: index)
+      let word = slot.pointee.word.load(ordering: .relaxed)
+      if Handle.kind(of: Handle.handle(ofWord: word)) == .owner {
+        pointee.objects.remove(owner: index)
+        markChildren(
+          of: index, reason: reason, thread: thread, time: time, into: &chain)
+      }
+      index = slot.pointee.chain
+    }
+  }
+
+  private func markChildren(
+    of parent: UInt32, reason: UInt32, thread: ThreadPointer, time: UInt64,
+    into chain: inout Chain
+  ) {
+    var child = Table.knownDetail(at: parent).pointee.link.load(
+      ordering: .relaxed)
+    while child != Slot.noIndex {
+      let slot = Table.knownSlot(at: child)
+      _ = markOne(
+        child, slot: slot, reason: reason, thread: thread, time: time,
+        into: &chain)
+      child = slot.pointee.next
+    }
+  }
+
+  /// Model: end.mark.
+  func markOne(
+    _ index: UInt32, slot: SlotPointer, reason: UInt32,
+    thread: ThreadPointer, time: UInt64, into chain: inout Chain
+  ) -> Bool {
+    let word = slot.pointee.word.load(ordering: .relaxed)
+    guard Handle.state(ofWord: word) == .live else { return false }
+    let (isMarked, _) = slot.pointee.word.compareExchange(
+      expected: word, desired: Handle.dying(word),
+      ordering: .sequentiallyConsistent)
+    guard isMarked else { return false }
+    let detail = Table.knownDetail(at: index)
+    detail.pointee.endReason.store(reason, ordering: .relaxed)
+    detail.pointee.endedTime = time
+    detail.pointee.endedThread = thread.pointee.number.load(ordering: .relaxed)
+    pointee.live.change(Handle.kind(of: word), by: -1)
+    if Handle.kind(of: word) == .token { pointee.ended += 1 }
+    chain.append(index, slot: slot)
+    return true
+  }
+
+  /// Records the end of each slot of a chain that is the caller's.
+  func recordEnded(_ chain: Chain, thread: ThreadPointer, time: UInt64) {
+    var index = chain.first
+    while index != Slot.noIndex {
+      let slot = Table.knownSlot(at: index)
+      let handle = Handle.handle(
+        ofWord: slot.pointee.word.load(ordering: .relaxed))
+      let detail = Table.knownDetail(at: index)
+      // What was parked has been recorded by whoever ended it.
+      if detail.pointee.endedTime == time, isRecorded(slot) {
+        record(
+          .ended, handle,
+          argument: detail.pointee.endReason.load(ordering: .relaxed),
+          time: time, thread: thread)
+      }
+      index = slot.pointee.chain
+    }
+  }
+}

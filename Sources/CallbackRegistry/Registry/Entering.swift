@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+/// What a caller asks of a token.
+package enum Demand {
+  case function
+  case typed(UInt64)
+  case method(InterfaceDescription, UInt32)
+}
+
+package enum Entering {
+  /// Begins a call of a plain function: the short path, and everything else
+  /// behind it.
+  @inline(__always)
+  package static func enter(_ token: UInt64, call: CallPointer) -> Status {
+    guard let thread = ThreadPointer.current,
+      let slot = Table.slot(of: token)
+    else { return enterFully(token, .function, call: call) }
+    switch thread.enterShort(token, slot: slot, call: call) {
+    case .entered: return .ok
+    case .untouched: return enterFully(token, .function, call: call)
+    case .pinned: return reenter(token, thread: thread, call: call)
+    }
+  }
+
+  /// The short path found no plain live token: withdraws, and looks closer.
+  @inline(never)
+  private static func reenter(
+    _ token: UInt64, thread: ThreadPointer, call: CallPointer
+  ) -> Status {
+    withdraw(thread.ownDepth &- 1, token, thread: thread)
+    return enterFully(token, .function, call: call)
+  }
+
+  /// Begins a call of any kind.
+  @inline(never)
+  package static func enterFully(
+    _ token: UInt64, _ demand: Demand, call: CallPointer
+  ) -> Status {
+    call.pointee = .empty
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(token, is: .token)
+    } catch {
+      return thread.fail(error, about: token)
+    }
+    guard let slot = Table.slot(of: token) else {
+      return thread.fail(Access.absent(token), about: token)
+    }
+    while true {
+      let mode = slot.pointee.mode.load(ordering: .relaxed)
+      let began = mode & Mode.timed != 0 ? Ticks.now : 0
+      guard let pin = thread.pin(token) else {
+        return refuse(token, .noMemory, thread: thread)
+      }
+      Hook.enterPinned.reached(token)
+      cbr_light_fence()
+      let checked = slot.after(ticks: began)
+      let word = checked.pointee.word.load(ordering: .acquiring)
+      Hook.enterChecked.reached(token)
+      guard word == token else {
+        withdraw(pin, token, thread: thread)
+        return refuse(token, reason(of: token, slot), thread: thread)
+      }
+      // The mode is this token's only now. Its level may have been switched.
+      let now = slot.pointee.mode.load(ordering: .relaxed)
+      guard (now ^ mode) & Mode.timed == 0 else {
+        withdraw(pin, token, thread: thread)
+        continue
+      }
+      let entry = Entry(
+        token: token, slot: slot, thread: thread, pin: pin, mode: now,
+        began: began)
+      return begin(entry, demand, call: call)
+    }
+  }
+
+  /// A pinned live token.
+  private struct Entry {
+    let token: UInt64
+    let slot: SlotPointer
+    let thread: ThreadPointer
+    let pin: UInt32
+    let mode: UInt32
+    let began: UInt64
+  }
+
+  private static func begin(
+    _ entry: Entry, _ demand: Demand, call: CallPointer
+  ) -> Status {
+    let thread = entry.thread
+    var disposition: Int64 = 0
+    var function = entry.slot.pointee.function
+    var status = check(entry)
+    if status == .ok {
+      status = match(
+        entry, demand, function: &function, disposition: &disposition)
+    }
+    if status == .ok, entry.mode & Mode.oneShot != 0 {
+      status = consume(entry)
+    }
+    guard status == .ok else {
+      withdraw(entry.pin, entry.token, thread: thread)
+      call.pointee.disposition = disposition
+      return refuse(entry.token, status, thread: thread)
+    }
+    thread.begin(
+      call, token: entry.token, slot: entry.slot, pin: entry.pin,
+      mode: entry.mode, began: entry.began)
+    call.pointee.function = function
+    return .ok
+  }
+
+  private static func check(_ entry: Entry) -> Status {
+    guard entry.mode & Mode.threadBound != 0 else { return .ok }
+    let detail = Table.knownDetail(at: Handle.index(of: entry.token))
+    let own = entry.thread.pointee.number.load(ordering: .relaxed)
+    return detail.pointee.registeredThread == own ? .ok : .thread
+  }
+
+  /// Compares what is asked for with what was registered (G10).
+  private static func match(
+    _ entry: Entry, _ demand: Demand,
+    function: inout UnsafeRawPointer?, disposition: inout Int64
+  ) -> Status {
+    let detail = Table.knownDetail(at: Handle.index(of: entry.token))
+    switch demand {
+    case .function:
+      return entry.mode & (Mode.interface | Mode.tagged) == 0
+        ? .ok : .interface
+    case .typed(let tag):
+      return entry.mode & Mode.interface == 0 && detail.pointee.typeTag == tag
+        ? .ok : .interface
+    case .method(let description, let method):
+      let found = entry.slot.method(description, method, mode: entry.mode)
+      function = found.function
+      disposition = found.disposition
+      return found.status
+    }
+  }
+
+  /// Ends a one-shot for everybody but the calling thread, which is inside.
+  private static func consume(_ entry: Entry) -> Status {
+    guard let access = try? Access.of(entry.token, thread: entry.thread) else {
+      return .closed
+    }
+    let registry = access.registry
+    let time = Ticks.now
+    var chain = Chain()
+    let isMine = registry.pointee.lock.locked {
+      registry.mark(
+        entry.token, slot: entry.slot, reason: Reason.consumed,
+        thread: entry.thread, time: time, into: &chain)
+    }
+    guard isMine else { return reason(of: entry.token, entry.slot) }
+    Hook.consumedMarked.reached(entry.token)
+    registry.recordEnded(chain, thread: entry.thread, time: time)
+    if entry.slot.pointee.destroy == nil {
+      Ending.park(chain, access)
+    } else {
+      // The call's own pin drains it: whoever leaves last destroys.
+      Ending.settle(chain, access)
+    }
+    return .ok
+  }
+
+  /// Says whether a token has a method.
+  package static func responds(
+    _ token: UInt64, _ description: InterfaceDescription, method: UInt32
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(token, is: .token)
+    } catch {
+      return thread.fail(error, about: token)
+    }
+    guard let slot = Table.slot(of: token) else {
+      return thread.fail(Access.absent(token), about: token)
+    }
+    guard let pin = thread.pin(token) else { return thread.fail(.noMemory) }
+    cbr_light_fence()
+    let isLive = slot.pointee.word.load(ordering: .acquiring) == token
+    let status =
+      isLive
+      ? slot.method(
+        description, method,
+        mode: slot.pointee.mode.load(ordering: .relaxed)
+      ).status : reason(of: token, slot)
+    withdraw(pin, token, thread: thread)
+    return status == .ok ? .ok : thread.fail(status, about: token)
+  }
+}
+
+extension Entering {
+  /// Clears a pin, and finishes what that makes the thread responsible for.
+  @inline(__always)
+  static func withdraw(
+    _ pin: UInt32, _ handle: UInt64, thread: ThreadPointer
+  ) {
+    if thread.withdraw(pin, handle: handle) == .claimed {
+      Finishing.finish(handle, thread: thread)
+    }
+  }
+
+  /// Why a token cannot be entered.
+  static func reason(of token: UInt64, _ slot: SlotPointer) -> Status {
+    let reason = Table.knownDetail(at: Handle.index(of: token))
+      .pointee.endReason.load(ordering: .relaxed)
+    let word = slot.pointee.word.load(ordering: .acquiring)
+    guard Handle.handle(ofWord: word) == token else {
+      let status = Access.absent(token)
+      // Remembered until the slot is used again.
+      let isFresh =
+        Handle.kind(of: word) == nil
+        && Handle.generation(of: word)
+          == Handle.generation(of: token) &+ 1
+      return status == .stale && isFresh && reason == Reason.consumed
+        ? .consumed : status
+    }
+    return reason == Reason.consumed ? .consumed : .stale
+  }
+
+  /// Records a refused attempt with the registry that the token was of.
+  static func refuse(
+    _ token: UInt64, _ status: Status, thread: ThreadPointer
+  ) -> Status {
+    if let access = Access.forRecording(token, thread: thread) {
+      let registry = access.registry
+      registry.pointee.refused.wrappingAdd(1, ordering: .relaxed)
+      if registry.level != .off {
+        registry.record(
+          .refused, token, argument: UInt32(bitPattern: status.rawValue),
+          thread: thread)
+      }
+    }
+    return thread.fail(status, about: token)
+  }
+}
+
+/// A method that was looked for.
+struct FoundMethod {
+  var status: Status
+  var function: UnsafeRawPointer?
+  var disposition: Int64 = 0
+}
+
+extension UnsafeMutablePointer where Pointee == Slot {
+  /// Looks up a method of a pinned live token.
+  func method(
+    _ description: InterfaceDescription, _ index: UInt32, mode: UInt32
+  ) -> FoundMethod {
+    guard mode & Mode.interface != 0, let body = pointee.body else {
+      return FoundMethod(status: .interface)
+    }
+    let interface = body.assumingMemoryBound(to: Interface.self)
+    guard interface.isSame(as: description) else {
+      return FoundMethod(status: .interface)
+    }
+    guard index < interface.pointee.count else {
+      return FoundMethod(status: .invalid)
+    }
+    let table = pointee.function?.assumingMemoryBound(
+      to: UnsafeRawPointer?.self)
+    if let function = table?[Int(index)] {
+      return FoundMethod(status: .ok, function: function)
+    }
+    let method = interface.pointee.methods[Int(index)]
+    let hasDefault = method.flags & MethodDescription.hasDefault != 0
+    return FoundMethod(
+      status: .unimplemented,
+      disposition: hasDefault ? Int64(method.defaultDisposition) : 0)
+  }
+}

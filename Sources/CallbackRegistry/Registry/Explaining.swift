@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Telling the life of a handle.
+package enum Explaining {
+  /// Writes the text, cut to size. `needed` gets the bytes for all of it.
+  package static func explain(
+    _ handle: UInt64, _ start: UnsafeMutablePointer<CChar>?, size: Int,
+    needed: inout Int
+  ) -> Status {
+    needed = 0
+    var text = Text(start, size: size)
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      guard Handle.isWellFormed(handle) else { throw .invalid }
+      try explain(handle, thread: thread, into: &text)
+      needed = text.length + 1
+      return size > 0 && text.isCut ? thread.fail(.full) : .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  private static func explain(
+    _ handle: UInt64, thread: ThreadPointer, into text: inout Text
+  ) throws(Status) {
+    if let access = try? Access.of(handle, thread: thread) {
+      let registry = access.registry
+      registry.recordCount(of: handle, thread: thread)
+      if let found = registry.description(of: handle) {
+        registry.explain(handle, found, into: &text)
+        _ = registry.pointee.history.explainCalls(of: handle, into: &text)
+        return
+      }
+      if registry.pointee.history.explain(handle, into: &text) { return }
+    }
+    // Of an earlier run, or of a registry that was closed: any open history
+    // that knows it may answer.
+    if Histories.explain(handle, into: &text) { return }
+    throw Access.absent(handle)
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  fileprivate func explain(
+    _ handle: UInt64, _ found: Description, into text: inout Text
+  ) {
+    let now = Ticks.now
+    text.append(found.kind.name)
+    text.append(" ")
+    text.append(hexadecimal: handle)
+    if let label = label(found.callback) {
+      text.append(" \"")
+      text.append(label)
+      text.append("\"")
+    }
+    text.append(found.endReason == Reason.none ? ": live\n" : ": dead\n")
+    text.append("registered ")
+    append(age: now &- found.registeredTime, found.registeredThread, &text)
+    if let site = site(found.site) {
+      text.append(" at ")
+      text.append(site.file)
+      text.append(":")
+      text.append(site.line)
+    }
+    if found.kind != .registry {
+      text.append("\nbelongs to ")
+      append(name: found.owner, to: &text)
+    }
+    text.append("\n")
+    if found.endReason != Reason.none {
+      text.append("ended ")
+      append(age: now &- found.endedTime, found.endedThread, &text)
+      text.append(": ")
+      Describing.append(reason: found.endReason, to: &text)
+      text.append("\n")
+    }
+    guard found.kind == .token else { return }
+    text.append("calls in flight: ")
+    text.append(Scan.countPins(handle))
+    text.append("; leases: ")
+    text.append(found.leases)
+    text.append("\n")
+  }
+
+  private func append(
+    age ticks: UInt64, _ thread: UInt32, _ text: inout Text
+  ) {
+    text.append(
+      nanoseconds: pointee.history.nanoseconds(ofTicks: ticks))
+    text.append(" ago on thread ")
+    text.append(thread)
+  }
+
+  private func append(name handle: UInt64, to text: inout Text) {
+    if let kind = Handle.kind(of: handle) {
+      text.append(kind.name)
+      text.append(" ")
+    }
+    text.append(hexadecimal: handle)
+    guard let found = description(of: handle),
+      let label = label(found.callback)
+    else { return }
+    text.append(" \"")
+    text.append(label)
+    text.append("\"")
+  }
+
+  /// Brings the history's counts of one live token up to date.
+  fileprivate func recordCount(of handle: UInt64, thread: ThreadPointer) {
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    guard Handle.kind(of: handle) == .token,
+      slot.pointee.word.load(ordering: .acquiring) == handle, isRecorded(slot)
+    else { return }
+    let counts = CallCells.count(handle)
+    guard slot.pointee.word.load(ordering: .acquiring) == handle else {
+      return
+    }
+    record(
+      .counted, handle, payload: Payload(counts.attempts, counts.unfinished),
+      thread: thread)
+  }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+/// The last error of a thread.
+extension UnsafeMutablePointer where Pointee == ThreadRecord {
+  /// Remembers a status and its sentence.
+  package func fail(
+    _ status: Status, _ build: (inout Text) -> Void
+  ) -> Status {
+    var text = Text(errorText, size: ThreadRecord.errorBytes)
+    build(&text)
+    pointee.error = ErrorRecord()
+    pointee.error.status = status
+    pointee.error.hasText = true
+    return status
+  }
+
+  /// Remembers a status whose sentence is about handles, and is made when it
+  /// is asked for. A sentence that was just written for it is kept.
+  package func fail(
+    _ status: Status, about handle: UInt64 = Handle.none,
+    other: UInt64 = Handle.none, thread: UInt32 = 0
+  ) -> Status {
+    if pointee.error.hasText, pointee.error.isFresh,
+      pointee.error.status == status
+    {
+      pointee.error.isFresh = false
+      return status
+    }
+    pointee.error = ErrorRecord()
+    pointee.error.status = status
+    pointee.error.handle = handle
+    pointee.error.other = other
+    pointee.error.thread = thread
+    return status
+  }
+
+  /// An argument is at fault. To be thrown.
+  func invalid(_ build: (inout Text) -> Void) -> Status {
+    let status = fail(.invalid, build)
+    pointee.error.isFresh = true
+    return status
+  }
+
+  func invalid(_ sentence: StaticString) -> Status {
+    invalid { text in text.append(sentence) }
+  }
+
+  func checkText(
+    _ text: UnsafePointer<CChar>?, _ name: StaticString, limit: Int
+  ) throws(Status) {
+    guard let text else { return }
+    // Looked at a little further, to say how long it is.
+    let bytes = length(of: text, limit: limit * 16)
+    guard bytes > limit else { return }
+    throw invalid { sentence in
+      sentence.append(name)
+      sentence.append(" is ")
+      sentence.append(bytes)
+      sentence.append(bytes == limit * 16 ? " or more bytes" : " bytes")
+      sentence.append("; the limit is ")
+      sentence.append(limit)
+    }
+  }
+}
+
+package enum LastError {
+  /// The sentence about the calling thread's last status that was not OK.
+  package static func text() -> UnsafePointer<CChar> {
+    guard let thread = Process.currentThread() else {
+      return zeroTerminated("out of memory")
+    }
+    let error = thread.pointee.error
+    guard error.status != .ok, !error.hasText else {
+      return UnsafePointer(thread.errorText)
+    }
+    var text = Text(thread.errorText, size: ThreadRecord.errorBytes)
+    Self.describe(error, thread: thread, into: &text)
+    thread.pointee.error = error
+    thread.pointee.error.hasText = true
+    return UnsafePointer(thread.errorText)
+  }
+
+  private static func describe(
+    _ error: ErrorRecord, thread: ThreadPointer, into text: inout Text
+  ) {
+    text.append(error.status.text)
+    guard error.handle != Handle.none else {
+      if error.status == .invalid { text.append(": the handle is CBR_NONE") }
+      return
+    }
+    text.append(": ")
+    Describing.describe(error.handle, thread: thread, into: &text)
+    guard error.other != Handle.none else { return }
+    text.append(
+      error.status == .wouldDeadlock
+        ? "; the ring goes through " : "; still inside ")
+    Describing.describe(error.other, thread: thread, into: &text)
+    guard error.thread != 0 else { return }
+    text.append(" on thread ")
+    text.append(error.thread)
+  }
+
+  private static func zeroTerminated(
+    _ text: StaticString
+  ) -> UnsafePointer<CChar> {
+    UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+package enum Leaving {
+  /// Ends a call.
+  @inline(__always)
+  package static func leave(_ call: CallPointer) -> Status {
+    guard let thread = ThreadPointer.current, thread.isInside(call) else {
+      return notInside(call)
+    }
+    let token = call.pointee.token
+    if thread.leave(call) == .claimed {
+      Finishing.finish(token, thread: thread)
+    }
+    return .ok
+  }
+
+  @inline(never)
+  private static func notInside(_ call: CallPointer) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    let token = call.pointee.token
+    if token != Handle.none, Table.isInherited(token) {
+      return thread.fail(.forked, about: token)
+    }
+    return thread.fail(.invalid) { text in
+      text.append("this thread is not inside such a call")
+    }
+  }
+
+  /// Leaves every call above a mark, as abandoned.
+  package static func unwind(to mark: Int) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    guard mark >= 0, mark <= Int(thread.ownDepth) else {
+      return thread.fail(.invalid) { text in
+        text.append("mark is ")
+        text.append(mark)
+        text.append("; the thread is inside ")
+        text.append(UInt64(thread.ownDepth))
+        text.append(" calls")
+      }
+    }
+    unwind(thread, to: UInt32(mark), cause: AbandonCause.unwound)
+    return .ok
+  }
+
+  /// The pins above a mark are of calls, of destroys, and of operations of the
+  /// library that ran a user's function: the thread has jumped out of all.
+  package static func unwind(
+    _ thread: ThreadPointer, to mark: UInt32, cause: UInt32
+  ) {
+    while thread.ownDepth > mark {
+      let depth = thread.ownDepth - 1
+      let handle = thread.ownPin(depth)
+      guard let slot = Table.slot(of: handle) else {
+        thread.unpin(depth)
+        continue
+      }
+      let word = slot.pointee.word.load(ordering: .acquiring)
+      if word == Handle.destroying(handle) {
+        thread.unpin(depth)
+        Finishing.abandonDestroy(handle, thread: thread)
+        continue
+      }
+      if Handle.kind(of: handle) == .token {
+        recordAbandoned(handle, cause: cause, thread: thread)
+      }
+      Entering.withdraw(depth, handle, thread: thread)
+    }
+  }
+
+  private static func recordAbandoned(
+    _ token: UInt64, cause: UInt32, thread: ThreadPointer
+  ) {
+    guard let access = try? Access.of(token, thread: thread) else { return }
+    access.registry.pointee.abandoned.wrappingAdd(1, ordering: .relaxed)
+    let mode = Table.knownSlot(at: Handle.index(of: token))
+      .pointee.mode.load(ordering: .relaxed)
+    if mode & Mode.counted != 0 {
+      access.registry.record(
+        .abandoned, token, argument: cause, thread: thread)
+    }
+  }
+}
+
+/// Why a call was never left.
+package enum AbandonCause {
+  package static let threadEnded: UInt32 = 1
+  package static let unwound: UInt32 = 2
+}
+
+extension Leaving {
+  /// The calling thread's depth, for `unwind`.
+  package static func mark() -> Int {
+    guard let thread = ThreadPointer.current else { return 0 }
+    return Int(thread.ownDepth)
+  }
+}

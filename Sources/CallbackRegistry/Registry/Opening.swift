@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+/// How a registry is opened. Zero means the documented default.
+package struct RegistryOptions {
+  package var label: UnsafePointer<CChar>?
+  package var historyPath: UnsafePointer<CChar>?
+  package var level: UInt32 = 0
+  package var strictness: UInt32 = 0
+  package var ringBytes: UInt64 = 0
+  package var callsPerSecond: UInt64 = 0
+  package var blockTimeoutNanoseconds: UInt64 = 0
+
+  package init() {}
+
+  package static let strictLeaks: UInt32 = 1
+}
+
+package enum Opening {
+  package static func open(
+    _ options: RegistryOptions, out: UnsafeMutablePointer<UInt64>
+  ) -> Status {
+    out.pointee = Handle.none
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try validate(options, thread: thread)
+      out.pointee = try open(options, thread: thread)
+      return .ok
+    } catch {
+      return thread.fail(error)
+    }
+  }
+
+  private static func open(
+    _ options: RegistryOptions, thread: ThreadPointer
+  ) throws(Status) -> UInt64 {
+    var status = Status.ok
+    let history = try openHistory(options, thread: thread)
+    let room = Memory.allocate(Registry.self)
+    let lock = Monitor.make()
+    let chunk =
+      room == nil || lock == nil
+      ? nil : Table.takeChunk(for: Handle.none, status: &status)
+    guard let room, let lock, let chunk else {
+      Memory.release(room)
+      lock?.destroy()
+      _ = history.release(until: Deadline.after(0))
+      throw status == .ok ? .noMemory : status
+    }
+    let callback = history.recorder.pointee.monitor.locked {
+      history.recorder.pointee.callbacks.intern(text: options.label, line: 0)
+    }
+    guard let callback else {
+      Memory.release(room)
+      lock.destroy()
+      Table.returnChunks(chunk)
+      _ = history.release(until: Deadline.after(0))
+      throw .noMemory
+    }
+    let level = Level(rawValue: options.level) ?? .calls
+    let generation = Handle.generation(
+      of: chunk.slot(0).pointee.word.load(ordering: .relaxed))
+    let handle = Handle.make(
+      generation: generation, index: chunk.pointee.firstIndex, kind: .registry)
+    room.initialize(
+      to: Registry(
+        handle: handle, lock: lock, history: history, callback: callback,
+        strictness: options.strictness, level: level, chunk: chunk))
+    room.publish(chunk, thread: thread)
+    return handle
+  }
+
+  private static func openHistory(
+    _ options: RegistryOptions, thread: ThreadPointer
+  ) throws(Status) -> HistoryPointer {
+    let historyOptions = HistoryOptions(
+      path: options.historyPath,
+      ringBytes: options.ringBytes == 0 ? 2 << 20 : options.ringBytes,
+      callsPerSecond: options.callsPerSecond == 0
+        ? 100_000 : options.callsPerSecond,
+      blockTimeoutNanoseconds: options.blockTimeoutNanoseconds == 0
+        ? 1_000_000_000 : options.blockTimeoutNanoseconds)
+    var status = Status.ok
+    var history: HistoryPointer?
+    let failed = thread.fail(.audit) { text in
+      history = HistoryPointer.open(
+        historyOptions, status: &status, problem: &text)
+    }
+    guard let history else {
+      if status == failed { thread.pointee.error.isFresh = true }
+      throw status
+    }
+    thread.pointee.error = ErrorRecord()
+    return history
+  }
+
+  private static func validate(
+    _ options: RegistryOptions, thread: ThreadPointer
+  ) throws(Status) {
+    try thread.checkText(options.label, "label", limit: TextLimit.label)
+    if options.level != 0, Level(rawValue: options.level) == nil {
+      throw thread.invalid { text in
+        text.append("level is ")
+        text.append(options.level)
+        text.append("; levels are 0 to 3")
+      }
+    }
+    guard options.strictness & ~RegistryOptions.strictLeaks == 0 else {
+      throw thread.invalid("strictness has unknown bits")
+    }
+    let bytes = options.ringBytes
+    let isGoodSize =
+      bytes == 0
+      || bytes & (bytes - 1) == 0 && (4 << 10...1 << 30).contains(bytes)
+    guard isGoodSize else {
+      throw thread.invalid(
+        "ring_bytes is not a power of two from 4 KiB to 1 GiB")
+    }
+    if let path = options.historyPath, path[0] == 0 {
+      throw thread.invalid("history_path is empty")
+    }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  /// Makes a new registry's handle live.
+  fileprivate func publish(_ chunk: ChunkPointer, thread: ThreadPointer) {
+    let slot = chunk.slot(0)
+    let detail = chunk.detail(0)
+    slot.pointee.body = UnsafeMutableRawPointer(self)
+    slot.pointee.mode.store(
+      Mode.notCallable | level.mode, ordering: .relaxed)
+    detail.pointee.registeredTime = Ticks.now
+    detail.pointee.callback = pointee.callback
+    detail.pointee.site = 0
+    detail.pointee.registeredThread = thread.pointee.number.load(
+      ordering: .relaxed)
+    detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
+    pointee.free.add(chunk, skipping: 1)
+    chunk.pointee.recorder = pointee.recorder
+    slot.pointee.word.store(pointee.handle, ordering: .releasing)
+    chunk.pointee.registry.store(pointee.handle, ordering: .releasing)
+    guard level != .off, let access = try? Access.registry(
+      pointee.handle, thread: thread)
+    else { return }
+    access.registry.record(
+      .opened, pointee.handle, argument: pointee.callback,
+      payload: Payload(UInt64(level.rawValue)), thread: thread)
+  }
+}
+
+package enum Sharing {
+  /// The registry that all users of the process share, opened on first use.
+  package static func registry() -> UInt64 {
+    guard let thread = Process.currentThread() else { return Handle.none }
+    let shared = ProcessState.shared
+    return Monitor.shared.locked {
+      let known = shared.pointee.sharedRegistry.load(ordering: .relaxed)
+      if known != Handle.none, isOpen(known, thread: thread) { return known }
+      var options = RegistryOptions()
+      options.historyPath = cbr_setting("CBR_HISTORY")
+      options.level = level(cbr_setting("CBR_LEVEL"))
+      var handle = Handle.none
+      _ = Opening.open(options, out: &handle)
+      shared.pointee.sharedRegistry.store(handle, ordering: .relaxed)
+      return handle
+    }
+  }
+
+  private static func isOpen(_ handle: UInt64, thread: ThreadPointer) -> Bool {
+    guard let access = try? Access.registry(handle, thread: thread) else {
+      return false
+    }
+    return !access.registry.isClosing
+  }
+
+  /// Unknown names are the default.
+  private static func level(_ name: UnsafePointer<CChar>?) -> UInt32 {
+    guard let name else { return 0 }
+    if isEqual(name, "off") { return Level.off.rawValue }
+    if isEqual(name, "lifecycle") { return Level.lifecycle.rawValue }
+    return 0
+  }
+
+  private static func isEqual(
+    _ text: UnsafePointer<CChar>, _ name: StaticString
+  ) -> Bool {
+    let count = name.utf8CodeUnitCount
+    return length(of: text, limit: count + 1) == count
+      && areEqual(
+        text,
+        UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self),
+        length: count)
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+/// The library's part in the life of the process and of its threads.
+package enum Process {
+  /// The calling thread's record; made at its first use of the library. Nil
+  /// without memory.
+  @inline(__always)
+  package static func currentThread() -> ThreadPointer? {
+    ThreadPointer.current ?? newThread()
+  }
+
+  @inline(never)
+  private static func newThread() -> ThreadPointer? {
+    start()
+    return ThreadPointer.attach()
+  }
+
+  private static func start() {
+    let state = ProcessState.shared
+    if state.pointee.isStarted.load(ordering: .acquiring) { return }
+    cbr_platform_start(
+      { record in Process.threadEnded(record) }, { Process.forked() },
+      { Process.exiting() })
+    Monitor.table.locked {
+      guard !state.pointee.isStarted.load(ordering: .relaxed) else { return }
+      state.pointee.firstGeneration.store(
+        UInt32(truncatingIfNeeded: cbr_random()), ordering: .relaxed)
+      if let setting = cbr_setting("CBR_TEST_GENERATIONS") {
+        state.pointee.generationLimit.store(
+          number(setting), ordering: .relaxed)
+      }
+      state.pointee.isStarted.store(true, ordering: .releasing)
+    }
+  }
+
+  /// A thread ends: the calls that it never left are abandoned, so that they
+  /// hold nobody up.
+  private static func threadEnded(_ record: UnsafeMutableRawPointer?) {
+    guard let thread = record?.assumingMemoryBound(to: ThreadRecord.self) else {
+      return
+    }
+    Hook.threadEnded.reached(Handle.none)
+    // The system has cleared its key; the library still knows the thread.
+    Leaving.unwind(thread, to: 0, cause: AbandonCause.threadEnded)
+    thread.giveUpCells()
+    thread.detach()
+  }
+
+  /// In a forked child: nothing of the parent's is used again. The chunks
+  /// stay where they are, but no handle finds them; locks, thread records and
+  /// histories are left behind. Only the calling thread exists here.
+  private static func forked() {
+    let state = ProcessState.shared
+    cbr_monitors_of_process_renew()
+    // A chunk that was being added when fork happened counts, too.
+    let chunks = min(
+      state.pointee.chunkCount.load(ordering: .relaxed) + 1,
+      Handle.slotLimit / Chunk.slotCount)
+    for chunk in 0..<chunks { cbr_directory_set(chunk, nil) }
+    state.pointee.chunkCount.store(chunks, ordering: .relaxed)
+    state.pointee.inheritedChunks.store(chunks, ordering: .relaxed)
+    state.pointee.freeChunks = nil
+    state.pointee.threads.store(0, ordering: .relaxed)
+    state.pointee.threadCount.store(0, ordering: .relaxed)
+    state.pointee.waiters.store(0, ordering: .relaxed)
+    state.pointee.sharedRegistry.store(0, ordering: .relaxed)
+    cbr_thread_set(nil)
+    _ = cbr_thread_on_exit(nil)
+    Histories.forgetAfterFork()
+  }
+
+  private static func exiting() { Histories.flushAtExit() }
+
+  private static func number(_ text: UnsafePointer<CChar>) -> UInt32 {
+    var value: UInt32 = 0
+    var index = 0
+    while text[index] >= 48, text[index] <= 57 {
+      value = value &* 10 &+ UInt32(text[index] - 48)
+      index += 1
+    }
+    return value
+  }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What is to be registered. Pointers are borrowed for the call.
+package struct Registration {
+  package var label: UnsafePointer<CChar>?
+  package var function: UnsafeRawPointer?
+  package var interface: InterfaceDescription?
+  package var methods: UnsafePointer<UnsafeRawPointer?>?
+  package var context: UnsafeMutableRawPointer?
+  package var destroy: Destroy?
+  package var owner: UInt64 = Handle.none
+  package var typeTag: UInt64 = 0
+  package var flags: UInt32 = 0
+  package var line: UInt32 = 0
+  package var file: UnsafePointer<CChar>?
+  package var level: UInt32 = 0
+
+  package init() {}
+}
+
+package enum RegistrationFlags {
+  package static let oneShot: UInt32 = 1
+  package static let threadBound: UInt32 = 2
+  package static let all = oneShot | threadBound
+}
+
+package enum TextLimit {
+  package static let label = 255
+  package static let file = 1023
+  package static let note = 4095
+}
+
+package enum Registering {
+  /// Registers a callback. On failure nothing is taken (G6).
+  package static func register(
+    in handle: UInt64, _ what: Registration,
+    out: UnsafeMutablePointer<UInt64>
+  ) -> Status {
+    out.pointee = Handle.none
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .registry)
+      try validate(what, thread: thread)
+      let access = try Access.registry(handle, thread: thread)
+      try register(what, access, out: out)
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  private static func register(
+    _ what: Registration, _ access: borrowing Access,
+    out: UnsafeMutablePointer<UInt64>
+  ) throws(Status) {
+    let registry = access.registry
+    let thread = access.thread
+    var methods: UnsafeMutablePointer<UnsafeRawPointer?>?
+    var interface: InterfacePointer?
+    if let description = what.interface {
+      let found = try registry.intern(description, thread: thread)
+      methods = try found.copyMethods(what.methods, thread: thread)
+      interface = found
+    }
+    do throws(Status) {
+      let names = try registry.internNames(
+        label: what.label, file: what.file, line: what.line)
+      let new = NewSlot(
+        kind: .token, names: names, owner: what.owner,
+        mode: mode(of: what, level: registry.level), thread: thread)
+      try registry.add(new, access, out: out) { slot, detail in
+        slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
+        slot.pointee.context = what.context
+        slot.pointee.destroy = what.destroy
+        slot.pointee.body = UnsafeMutableRawPointer(interface)
+        detail.pointee.typeTag = what.typeTag
+      }
+    } catch {
+      Memory.release(methods)
+      throw error
+    }
+  }
+
+  private static func mode(of what: Registration, level: Level) -> UInt32 {
+    var mode: UInt32 = 0
+    if what.flags & RegistrationFlags.oneShot != 0 { mode |= Mode.oneShot }
+    if what.flags & RegistrationFlags.threadBound != 0 {
+      mode |= Mode.threadBound
+    }
+    if what.interface != nil { mode |= Mode.interface }
+    if what.typeTag != 0 { mode |= Mode.tagged }
+    if let own = Level(rawValue: what.level) {
+      return mode | Mode.ownLevel | own.mode
+    }
+    return mode | level.mode
+  }
+
+  private static func validate(
+    _ what: Registration, thread: ThreadPointer
+  ) throws(Status) {
+    try thread.checkText(what.label, "label", limit: TextLimit.label)
+    try thread.checkText(what.file, "file", limit: TextLimit.file)
+    if what.flags & ~RegistrationFlags.all != 0 {
+      throw thread.invalid { text in
+        text.append("flags has unknown bits ")
+        text.append(
+          hexadecimal: UInt64(what.flags & ~RegistrationFlags.all))
+      }
+    }
+    if what.level != 0, Level(rawValue: what.level) == nil {
+      throw thread.invalid { text in
+        text.append("level is ")
+        text.append(what.level)
+        text.append("; levels are 0 to 3")
+      }
+    }
+    if what.function != nil, what.interface != nil {
+      throw thread.invalid("function and interface are both given")
+    }
+    if what.function == nil, what.interface == nil {
+      throw thread.invalid("function is NULL and there is no interface")
+    }
+    if what.interface == nil, what.methods != nil {
+      throw thread.invalid("methods are given without an interface")
+    }
+    if what.interface != nil, what.typeTag != 0 {
+      throw thread.invalid("type_tag is for a function, not an interface")
+    }
+    if what.owner != Handle.none {
+      guard Handle.isWellFormed(what.owner) else {
+        throw thread.invalid("owner is not a handle")
+      }
+      guard Handle.kind(of: what.owner) == .owner else {
+        throw thread.fail(.kind, about: what.owner)
+      }
+    }
+  }
+}
+
+/// A slot that is about to come to life.
+struct NewSlot {
+  let kind: HandleKind
+  let names: Names
+  let owner: UInt64
+  let mode: UInt32
+  let thread: ThreadPointer
+  /// The address that an owner stands for; 0: none.
+  var object: UInt64 = 0
+}
+
+/// A label and a site, by their numbers in the recorder's dictionaries.
+struct Names {
+  var callback: UInt32
+  var site: UInt32
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  func internNames(
+    label: UnsafePointer<CChar>?, file: UnsafePointer<CChar>?, line: UInt32
+  ) throws(Status) -> Names {
+    let recorder = pointee.recorder
+    let names: Names? = recorder.pointee.monitor.locked {
+      guard
+        let callback = recorder.pointee.callbacks.intern(text: label, line: 0)
+      else { return nil }
+      guard let file else { return Names(callback: callback, site: 0) }
+      guard let site = recorder.pointee.sites.intern(text: file, line: line)
+      else { return nil }
+      return Names(callback: callback, site: site)
+    }
+    guard let names else { throw .noMemory }
+    return names
+  }
+
+  /// Gives out a handle: everything is written before the word is published,
+  /// and `out` before that.
+  func add(
+    _ new: NewSlot, _ access: borrowing Access,
+    out: UnsafeMutablePointer<UInt64>,
+    fill: (SlotPointer, SlotDetailPointer) -> Void
+  ) throws(Status) {
+    let time = Ticks.now
+    var handle = Handle.none
+    var owner = pointee.handle
+    let status: Status = pointee.lock.locked {
+      var status = Status.ok
+      guard let taken = takeSlot(status: &status) else { return status }
+      status = checkOwner(new.owner)
+      if status == .ok, new.object != 0 {
+        status = claimObject(new.object, out: out)
+      }
+      guard status == .ok else {
+        pointee.free.giveBack(taken.index, generation: taken.generation)
+        return status
+      }
+      handle = Handle.make(
+        generation: taken.generation, index: taken.index, kind: new.kind)
+      Hook.registerAllocated.reached(handle)
+      let slot = Table.knownSlot(at: taken.index)
+      let detail = Table.knownDetail(at: taken.index)
+      detail.pointee.registeredTime = time
+      detail.pointee.callback = new.names.callback
+      detail.pointee.site = new.names.site
+      detail.pointee.registeredThread = new.thread.pointee.number.load(
+        ordering: .relaxed)
+      detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
+      slot.pointee.mode.store(new.mode, ordering: .relaxed)
+      fill(slot, detail)
+      if new.owner != Handle.none { owner = new.owner }
+      if new.kind != .lease {
+        link(taken.index, slot: slot, owner: Handle.index(of: owner))
+      }
+      pointee.live.change(new.kind, by: 1)
+      if new.kind == .token { pointee.registered += 1 }
+      if new.object != 0 { pointee.objects.add(new.object, owner: taken.index) }
+      out.pointee = handle
+      slot.pointee.word.store(handle, ordering: .releasing)
+      return .ok
+    }
+    if status != .ok { throw failure(status, owner: new.owner) }
+    Hook.registerPublished.reached(handle)
+    guard new.kind != .lease, new.mode & Mode.wasCounted != 0 else { return }
+    record(
+      .registered, handle, argument: new.mode, time: time,
+      payload: Payload(
+        owner, UInt64(new.names.callback) << 32 | UInt64(new.names.site),
+        Table.knownDetail(at: Handle.index(of: handle)).pointee.typeTag),
+      thread: new.thread)
+  }
+
+  private func failure(_ status: Status, owner: UInt64) -> Status {
+    guard owner != Handle.none, let thread = ThreadPointer.current else {
+      return status
+    }
+    switch status {
+    case .dying, .stale, .foreign:
+      return thread.fail(status, about: owner)
+    default: return status
+    }
+  }
+
+  /// Whether something may be added to an owner. The lock is held.
+  private func checkOwner(_ owner: UInt64) -> Status {
+    if isClosing { return .dying }
+    guard owner != Handle.none else { return .ok }
+    guard let chunk = Table.chunk(at: Handle.index(of: owner)) else {
+      return Access.absent(owner)
+    }
+    guard
+      chunk.pointee.registry.load(ordering: .acquiring) == pointee.handle
+    else {
+      return Waiting.isFree(owner) ? Access.absent(owner) : .foreign
+    }
+    let word = Table.knownSlot(at: Handle.index(of: owner)).pointee.word.load(
+      ordering: .relaxed)
+    if word == owner { return .ok }
+    return Handle.handle(ofWord: word) == owner
+      ? .dying : Access.absent(owner)
+  }
+}
+
+extension Dictionary {
+  /// Interns text that may be NULL, which is empty text.
+  mutating func intern(
+    text: UnsafePointer<CChar>?, line: UInt32
+  ) -> UInt32? {
+    guard let text else {
+      var empty: CChar = 0
+      return withUnsafePointer(to: &empty) {
+        intern($0, length: 0, line: line)
+      }
+    }
+    return intern(
+      text, length: length(of: text, limit: TextLimit.file), line: line)
+  }
+}

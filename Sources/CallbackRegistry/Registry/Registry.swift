@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a registry's slot stands for.
+//
+// Guarded by `lock`: everything that is `var` here; the words' ways from live
+// to dying and from destroying to free; the lists of what belongs to what; and
+// the details of slots. No user code runs under it, and nothing waits under it
+// (G13).
+// Memory: whoever pins the registry's handle and found it live may use this;
+// it is freed when the handle is claimed (Finishing.swift).
+
+import Synchronization
+
+package struct Registry: ~Copyable {
+  package let handle: UInt64
+  package let lock: Monitor
+  package let history: HistoryPointer
+  package let recorder: RecorderPointer
+  package let callback: UInt32
+  package let strictness: UInt32
+  package let level: Atomic<UInt32>
+  package let refused = Atomic<UInt64>(0)
+  package let abandoned = Atomic<UInt64>(0)
+
+  var chunks: ChunkPointer?
+  var chunkCount: UInt64 = 1
+  var free = FreeSlots()
+  /// Dead tokens whose ender did not look for calls (G14).
+  var parked = Chain()
+  var objects = ObjectIndex()
+  var interfaces: InterfacePointer?
+  var live = LiveCounts()
+  var registered: UInt64 = 0
+  var ended: UInt64 = 0
+  var retired: UInt64 = 0
+
+  init(
+    handle: UInt64, lock: Monitor, history: HistoryPointer, callback: UInt32,
+    strictness: UInt32, level: Level, chunk: ChunkPointer
+  ) {
+    self.handle = handle
+    self.lock = lock
+    self.history = history
+    recorder = history.recorder
+    self.callback = callback
+    self.strictness = strictness
+    self.level = Atomic(level.rawValue)
+    chunks = chunk
+  }
+}
+
+package typealias RegistryPointer = UnsafeMutablePointer<Registry>
+
+/// How many of each kind are live.
+struct LiveCounts {
+  var tokens: UInt64 = 0
+  var owners: UInt64 = 0
+  var leases: UInt64 = 0
+
+  mutating func change(_ kind: HandleKind?, by difference: Int) {
+    let difference = UInt64(bitPattern: Int64(difference))
+    switch kind {
+    case .token: tokens &+= difference
+    case .owner: owners &+= difference
+    case .lease: leases &+= difference
+    case .registry, nil: break
+    }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  var index: UInt32 { Handle.index(of: pointee.handle) }
+
+  var level: Level {
+    Level(rawValue: pointee.level.load(ordering: .relaxed)) ?? .calls
+  }
+
+  /// Whether its end has begun. Stable under the lock.
+  var isClosing: Bool {
+    Table.knownSlot(at: index).pointee.mode.load(ordering: .relaxed)
+      & Mode.closing != 0
+  }
+
+  /// Takes a free slot, and grows the table if there is none. Takes and gives
+  /// back the lock, which the caller holds, around growing. Nil with the
+  /// status.
+  func takeSlot(
+    status: inout Status
+  ) -> (index: UInt32, generation: UInt32)? {
+    while true {
+      if let slot = pointee.free.take() { return slot }
+      pointee.lock.unlock()
+      let chunk = Table.takeChunk(for: Handle.none, status: &status)
+      pointee.lock.lock()
+      guard let chunk else { return nil }
+      chunk.pointee.recorder = pointee.recorder
+      chunk.pointee.registry.store(pointee.handle, ordering: .releasing)
+      chunk.pointee.next = pointee.chunks
+      pointee.chunks = chunk
+      pointee.chunkCount += 1
+      pointee.free.add(chunk, skipping: 0)
+    }
+  }
+
+  /// Frees a slot for good. The lock is held.
+  func freeSlot(_ index: UInt32, slot: SlotPointer, handle: UInt64) {
+    let isReusable = pointee.free.add(
+      index, slot: slot, usedGeneration: Handle.generation(of: handle))
+    if !isReusable { pointee.retired += 1 }
+  }
+}

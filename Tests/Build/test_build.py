@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what `make` built: symbols, needs, header, packaging, rebuilding.
+
+Run by `make test-build`, from the root of the repository.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "Tests/Build"
+INCLUDE = ROOT / "include"
+HEADER = INCLUDE / "callback_registry.h"
+LIB = ROOT / "build/lib"
+SHARED = LIB / "libcallbackregistry.so"
+ARCHIVE = LIB / "libcallbackregistry.a"
+SMOKE = HERE / "smoke.c"
+
+STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+SWIFT = pathlib.Path(shutil.which("swiftc")).resolve().parent
+CLANG = SWIFT / "clang"
+
+
+def run(*command, **options):
+    """Returns what the command prints; its failure is the test's."""
+    result = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True,
+        cwd=options.pop("cwd", ROOT), **options)
+    if result.returncode != 0:
+        raise AssertionError(
+            f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def pkg_config(*options, path=LIB / "pkgconfig"):
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(path)}
+    return run(
+        "pkg-config", *options, "callbackregistry", env=environment).split()
+
+
+def declared_functions():
+    """Returns the functions that the header declares and does not define."""
+    tree = json.loads(run(
+        CLANG, "-fsyntax-only", "-Xclang", "-ast-dump=json", "-x", "c",
+        HEADER))
+    return {
+        node["name"] for node in tree["inner"]
+        if node["kind"] == "FunctionDecl"
+        and node["name"].startswith("cbr_")
+        and node.get("storageClass") != "static"}
+
+
+def symbols(*options):
+    """Returns the lines of nm as (name, kind)."""
+    lines = [line.split() for line in run("nm", *options).splitlines()]
+    return [(line[-1], line[-2]) for line in lines if len(line) >= 2]
+
+
+def dynamic():
+    """Returns the shared library's dynamic section as (tag, value)."""
+    return re.findall(r"\((\w+)\)\s+(.*)", run("readelf", "-dW", SHARED))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program = self.folder / "program"
+
+
+class SharedLibrary(Case):
+    def test_needs_only_libc_libm_and_sqlite(self):
+        needed = {value for tag, value in dynamic() if tag == "NEEDED"}
+        allowed = {
+            f"Shared library: [{name}]" for name in (
+                "libc.so.6", "libm.so.6", "libsqlite3.so.0",
+                "ld-linux-x86-64.so.2")}
+        self.assertLessEqual(needed, allowed)
+
+    def test_name_and_links(self):
+        self.assertIn(
+            ("SONAME", "Library soname: [libcallbackregistry.so.0]"),
+            dynamic())
+        for link in (SHARED, LIB / "libcallbackregistry.so.0"):
+            self.assertEqual(
+                os.readlink(link), "libcallbackregistry.so.0.1.0")
+
+    def test_has_no_search_path_and_cannot_be_unloaded(self):
+        tags = dict(dynamic())
+        self.assertNotIn("RUNPATH", tags)
+        self.assertNotIn("RPATH", tags)
+        self.assertNotIn("TEXTREL", tags)
+        self.assertIn("NOW", tags["FLAGS_1"])
+        self.assertIn("NODELETE", tags["FLAGS_1"])
+
+    def test_memory_is_never_writable_and_executable(self):
+        segments = run("readelf", "-lW", SHARED)
+        self.assertIn("GNU_RELRO", segments)
+        self.assertNotIn("RWE", segments)
+
+    def test_static_tls_is_small_enough_for_dlopen(self):
+        size = re.search(
+            r"^\s+TLS(?:\s+0x\w+){4}\s+(0x\w+)",
+            run("readelf", "-lW", SHARED), re.M)
+        self.assertLessEqual(int(size[1], 16) if size else 0, 16)
+
+    def test_exports_the_header_and_nothing_else(self):
+        exported = dict(symbols("-D", "--defined-only", SHARED))
+        self.assertEqual(exported.pop("CBR_0"), "A")
+        self.assertEqual(set(exported.values()), {"T"})
+        self.assertEqual(
+            set(exported),
+            {f"{name}@@CBR_0" for name in declared_functions()})
+
+
+class Archive(Case):
+    def test_defines_the_header_and_nothing_else(self):
+        self.assertEqual(
+            dict(symbols("--extern-only", "--defined-only", ARCHIVE)),
+            {name: "T" for name in declared_functions()})
+
+    def test_test_variants_define_the_header_too(self):
+        for variant in ("hooks", "tsan", "asan"):
+            with self.subTest(variant):
+                names = {name for name, _ in symbols(
+                    "--extern-only", "--defined-only",
+                    ROOT / "build" / variant / ARCHIVE.name)}
+                self.assertLessEqual(declared_functions(), names)
+
+    def test_sanitizers_see_into_swift_code(self):
+        for variant, probe in (("tsan", "__tsan_"), ("asan", "__asan_")):
+            with self.subTest(variant):
+                code = run(
+                    "objdump", "-dr", "--disassemble=cbr_enter",
+                    ROOT / "build" / variant / "callbackregistry.o")
+                self.assertIn(probe, code)
+
+
+class EmbeddedCode(Case):
+    """The engine leaves Swift's own run-time services alone."""
+
+    def callers(self, pattern):
+        """Returns the engine's functions that refer to such a symbol."""
+        found, function = set(), ""
+        for line in run("objdump", "-dr", LIB / "callbackregistry.o") \
+                .splitlines():
+            if match := re.match(r"[0-9a-f]+ <(.*)>:$", line):
+                function = match[1]
+            elif re.search(rf"R_X86_64_\w+\s+(?:{pattern})\b", line) \
+                    and not function.startswith(("swift_", "_swift_", "$es")):
+                found.add(function)
+        return found
+
+    def test_no_global_is_initialized_lazily(self):
+        self.assertEqual(self.callers("swift_once"), set())
+
+    def test_no_memory_comes_from_swift(self):
+        # Swift's own allocations trap when memory runs out.
+        self.assertEqual(
+            self.callers("swift_allocObject|swift_slowAlloc|posix_memalign"),
+            set())
+
+
+class Header(Case):
+    def check(self, compiler, language, standard):
+        with self.subTest(compiler=str(compiler), standard=standard):
+            source = self.folder / f"include.{language}"
+            source.write_text(2 * "#include <callback_registry.h>\n")
+            run(compiler, f"-std={standard}", *STRICT, "-Wconversion",
+                "-Wshadow", "-fsyntax-only", f"-I{INCLUDE}", source)
+
+    def test_stands_alone_without_a_warning_in_c(self):
+        for compiler in ("gcc", CLANG):
+            for standard in ("c99", "c11", "c17", "c2x"):
+                self.check(compiler, "c", standard)
+
+    def test_stands_alone_without_a_warning_in_cxx(self):
+        for compiler in ("g++", SWIFT / "clang++"):
+            for standard in ("c++17", "c++20"):
+                self.check(compiler, "cc", standard)
+
+
+class Linking(Case):
+    def build(self, *words):
+        run("cc", "-std=c99", *STRICT, SMOKE, *words, "-o", self.program)
+        return run(self.program)
+
+    def test_shared_library_by_pkg_config(self):
+        self.build(*pkg_config("--cflags", "--libs"))
+        self.assertIn(
+            "libcallbackregistry.so.0", run("readelf", "-d", self.program))
+
+    def test_archive_by_pkg_config(self):
+        # SQLite's own static archive says that it uses dlopen.
+        self.build(
+            "-static", *pkg_config("--static", "--cflags", "--libs"))
+
+    def test_archive_beside_shared_system_libraries(self):
+        self.build(f"-I{INCLUDE}", ARCHIVE, "-lsqlite3", "-lm")
+
+    def test_cxx_program(self):
+        source = self.folder / "smoke.cc"
+        shutil.copy(SMOKE, source)
+        run("g++", "-std=c++17", *STRICT, source,
+            *pkg_config("--cflags", "--libs"), "-o", self.program)
+        run(self.program)
+
+    def test_archive_beside_the_swift_runtime(self):
+        run(SWIFT / "swiftc", HERE / "smoke.swift", f"-I{INCLUDE}", ARCHIVE,
+            "-lsqlite3", "-module-cache-path", self.folder / "cache",
+            "-o", self.program)
+        self.assertEqual(run(self.program), "CBR_OK [1, 2, 3]\n")
+
+    def test_dlopen_and_dlclose_a_hundred_times(self):
+        run("cc", "-std=c99", *STRICT, HERE / "load.c", f"-I{INCLUDE}",
+            "-ldl", "-pthread", "-o", self.program)
+        run(self.program, SHARED)
+
+
+class Packaging(Case):
+    def make(self, target, *variables):
+        run("make", "--no-print-directory", target, f"DESTDIR={self.folder}",
+            *variables)
+
+    def files(self):
+        return {
+            str(path.relative_to(self.folder))
+            for path in self.folder.rglob("*") if not path.is_dir()}
+
+    def test_install_and_uninstall(self):
+        self.make("install", "PREFIX=/usr")
+        self.assertLessEqual({
+            "usr/include/callback_registry.h",
+            "usr/lib/libcallbackregistry.a",
+            "usr/lib/libcallbackregistry.so",
+            "usr/lib/libcallbackregistry.so.0",
+            "usr/lib/libcallbackregistry.so.0.1.0",
+            "usr/lib/pkgconfig/callbackregistry.pc"}, self.files())
+        self.make("uninstall", "PREFIX=/usr")
+        self.assertEqual(self.files(), set())
+
+    def test_installed_library_is_found_by_pkg_config(self):
+        prefix = self.folder / "opt"
+        self.make("install", f"PREFIX={prefix}", "DESTDIR=")
+        flags = pkg_config(
+            "--cflags", "--libs", path=prefix / "lib/pkgconfig")
+        self.assertEqual(flags, [
+            f"-I{prefix}/include", f"-L{prefix}/lib", "-lcallbackregistry"])
+        run("cc", SMOKE, *flags, "-o", self.program)
+        run(self.program, env={"LD_LIBRARY_PATH": f"{prefix}/lib"})
+
+
+class SwiftPackage(Case):
+    def test_is_a_dependency_of_another_package(self):
+        (self.folder / "Sources/user").mkdir(parents=True)
+        (self.folder / "Package.swift").write_text(f"""\
+// swift-tools-version: 6.3
+import PackageDescription
+let package = Package(
+  name: "user",
+  dependencies: [.package(path: "{ROOT}")],
+  targets: [
+    .executableTarget(
+      name: "user",
+      dependencies: [
+        .product(name: "CallbackRegistry", package: "{ROOT.name}")
+      ])
+  ])
+""")
+        (self.folder / "Sources/user/main.swift").write_text(
+            "import CallbackRegistry\nprint([1: true])\n")
+        self.assertEqual(
+            run("swift", "run", "--quiet", cwd=self.folder), "[1: true]\n")
+
+
+class Building(Case):
+    def test_nothing_is_made_twice(self):
+        run("make", "--question", "lib")
+
+    def test_same_sources_elsewhere_give_the_same_libraries(self):
+        shutil.copytree(
+            ROOT, self.folder, dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns(".*", "build"))
+        run("make", "lib", cwd=self.folder)
+        for library in (SHARED, ARCHIVE):
+            again = self.folder / library.relative_to(ROOT)
+            self.assertEqual(
+                library.read_bytes(), again.read_bytes(), library.name)
+
+
+def main():
+    program = unittest.main(exit=False, verbosity=2)
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    failed = min(failed, result.testsRun)
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    sys.exit(not result.wasSuccessful())
+
+
+main()

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* An owner and what belongs to it. Slot 0 is the owner, slot 1 its child
+ * from the beginning; slot 2 is free, and a registrar registers a child in
+ * it, or in slot 1 once that is free again.
+ *
+ * NESTED: slot 1 is an owner too; slot 2 is registered under it.
+ * ENDERS: how many threads end the owner; with NESTED the second ends slot 1.
+ * CHILD_ENDERS: how many end the child that was there from the beginning.
+ * READERS: how many threads call it. */
+
+#define OWNERS
+#define SLOTS 3
+
+#ifndef READERS
+#define READERS 0
+#endif
+#ifndef ENDERS
+#define ENDERS 1
+#endif
+#ifndef CHILD_ENDERS
+#define CHILD_ENDERS 1
+#endif
+
+#define PINNERS (READERS + 1)
+#define THREADS (PINNERS + ENDERS + CHILD_ENDERS)
+#define PENDING 2
+
+#include "steps.pml"
+
+#define root token_of(0, 1)
+#define child token_of(1, 1)
+#ifdef NESTED
+#define host child
+#else
+#define host root
+#endif
+
+/* Whether a slot is linked below an ancestor, at any depth. */
+#define below(slot, ancestor) \
+  (parent[slot] == token_in(ancestor) || \
+   (parent[slot] != 0 && parent[slot_of(parent[slot])] == token_in(ancestor)))
+
+/* register.enter pins the owner, so that its slot stays its own while the
+ * child is made. It may have begun to die meanwhile: the second look is made
+ * under the lock under which its ender walks. */
+inline link(place, generation) {
+  parent[place] = host;
+  born_under[place] = host;
+  children[slot_of(host)]++;
+  word[place] = token_of(place, generation)
+}
+
+proctype Registrar(byte me) {
+  locals;
+#ifndef REGISTER_WITHOUT_PIN
+  enter(me, FIRST, host);                                   /* register.enter */
+#else
+  in = true;
+#endif
+  if
+  :: in ->
+     lock_registry();
+#ifdef REGISTER_WITHOUT_RECHECK
+     if
+     :: true ->
+#else
+     if
+     :: is(host, LIVE) ->                                   /* register.check */
+#endif
+        if
+        :: d_step { word[2] == in_state(token_of(2, 1), FREE) -> link(2, 1) }
+#ifndef NESTED
+        :: d_step { word[1] == next_free(child) -> link(1, 2) }
+#endif
+        fi
+     :: else
+     fi;
+     unlock_registry();
+#ifndef REGISTER_WITHOUT_PIN
+     leave(me, FIRST, host)
+#endif
+  :: else
+  fi;
+  finished++
+}
+
+proctype Reader(byte me) {
+  locals;
+  enter(me, FIRST, child);
+  if
+  :: in -> leave(me, FIRST, child)
+  :: else
+  fi;
+  finished++
+}
+
+#ifdef PRUNED_WALK
+#define walked(slot, ancestor) \
+  (parent[slot] == token_in(ancestor) || \
+   (parent[slot] != 0 && mine[slot_of(parent[slot])] != 0))
+#else
+#define walked(slot, ancestor) below(slot, ancestor)
+#endif
+
+/* Marks the children that are linked; registration is closed by the mark on
+ * the owner. Goes into owners below that somebody else has marked: that one
+ * may not have come to its own walk yet. */
+inline walk(ancestor) {
+#ifndef WALK_WITHOUT_LOCK
+  lock_registry();
+#endif
+  target = ancestor + 1;
+  do
+  :: target < SLOTS && walked(target, ancestor) ->
+     mark(token_in(target), true);                          /* end.walk */
+     target++
+  :: target < SLOTS && !walked(target, ancestor) -> target++
+  :: target == SLOTS -> break
+  od;
+  target = 0;
+#ifndef WALK_WITHOUT_LOCK
+  unlock_registry()
+#endif
+}
+
+proctype Ender(byte place) {
+  locals;
+#ifdef WALK_BEFORE_MARK
+  walk(place);
+  mark(token_of(place, 1), true);
+#else
+  mark(token_of(place, 1), true);
+#ifdef ALREADY_WITHOUT_WALK
+  if
+  :: mine[place] != 0 -> walk(place)
+  :: else
+  fi;
+#else
+  walk(place);
+#endif
+#endif
+  settle();
+  /* The ending has returned: nothing below is live. */
+  d_step {
+    do
+    :: slot < SLOTS ->
+       assert(!(below(slot, place) && is(token_in(slot), LIVE)));
+       slot++
+    :: else -> break
+    od;
+    slot = 0
+  }
+  finished++
+}
+
+proctype ChildEnder() {
+  locals;
+  mark(child, true);
+  settle();
+  finished++
+}
+
+init {
+  byte n;
+  atomic {
+    word[0] = root;
+    word[1] = child;
+    word[2] = in_state(token_of(2, 1), FREE);
+    parent[1] = root;
+    born_under[1] = root;
+    children[0] = 1;
+    do
+    :: n < PINNERS ->
+       run Memory(n);
+       if
+       :: n == 0 -> run Registrar(n)
+       :: else -> run Reader(n)
+       fi;
+       n++
+    :: else -> break
+    od;
+    n = 0;
+    run Ender(0);
+#if ENDERS > 1
+#ifdef NESTED
+    run Ender(1);
+#else
+    run Ender(0);
+#endif
+#endif
+    do
+    :: n < CHILD_ENDERS -> run ChildEnder(); n++
+    :: else -> break
+    od;
+    n = 0
+  }
+  finished == THREADS;
+  do
+  :: n < SLOTS ->
+     assert(word[n] == in_state(token_in(n), FREE));
+     assert(destroyed[n] == (1 << (word[n] / 8 % 4)) - 2);
+     n++
+  :: else -> break
+  od
+}

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * callback_registry.h - callbacks that cannot be called after they died.
+ *
+ * A callback is registered once and named from then on by a token: a 64-bit
+ * number that is compared, never followed. cbr_enter answers "live, and it
+ * stays live until you leave" in a few nanoseconds, or says why not. Ending a
+ * callback says what is still running. Every registration, ending, call and
+ * refusal can be read afterwards in an SQLite file.
+ *
+ *   cbr_registry registry;
+ *   cbr_token token;
+ *   cbr_registry_open(NULL, &registry);
+ *   CBR_REGISTER(registry, "progress", on_progress, state, free, CBR_NONE,
+ *                &token);
+ *   CBR_CALL(token, void (*)(void *, double), (cbr_now.context, 0.5));
+ *   cbr_invalidate_wait(token, CBR_REASON_ENDED, CBR_FOREVER);
+ *
+ * RULES FOR THE WHOLE LIBRARY
+ *
+ * Handles.  Any 64-bit value may be passed as any handle, at any time, on any
+ *   thread: the answer is a status, without a side effect (G1). No value is
+ *   given out twice in a process (G2). A handle holds nothing: copying and
+ *   losing it is free (G5). 0 is CBR_NONE; all-ones is never given out.
+ * Statuses.  0 is CBR_OK, positive values are outcomes, negative ones errors.
+ *   cbr_last_error() has a sentence for the calling thread's last status that
+ *   was not CBR_OK. Every function that takes a handle can answer these, and
+ *   they are not repeated below:
+ *     CBR_E_INVALID   the handle is CBR_NONE or not of a handle's form; an
+ *                     argument that must not be NULL is
+ *     CBR_E_KIND      a handle of another kind than the parameter's
+ *     CBR_E_STALE     dead, or never given out
+ *     CBR_E_CLOSED    its registry has been closed
+ *     CBR_E_FORKED    it was inherited through fork
+ *     CBR_E_NOMEM     the calling thread's first use found no memory
+ * Out-parameters come last and are set on failure too (to 0 or empty).
+ * Strings are UTF-8, borrowed for the duration of the call, and copied.
+ * Option structures begin with their size; use the _INIT macro. A smaller
+ *   size than the first release's, or a larger one whose tail is not zero, is
+ *   CBR_E_INVALID. Unknown flags are CBR_E_INVALID.
+ * Threads.  Every function may be called from any thread.
+ * Callbacks.  Every function may be called from inside any callback, destroy
+ *   or visitor, on its own handle or any other (G12). The library holds no
+ *   lock while it runs any of your functions (G13).
+ * Signals.  Only cbr_is_live, cbr_status_name, cbr_status_text and cbr_version
+ *   are async-signal-safe.
+ * fork.  In the child every inherited handle is answered CBR_E_FORKED and
+ *   nothing of the parent's history is touched; a new registry works.
+ * Time.  Durations are nanoseconds; CBR_FOREVER waits without limit; 0 asks
+ *   without waiting.
+ * Since.  Everything here is since 0.1.0 unless it says otherwise.
+ */
+#ifndef CALLBACK_REGISTRY_H
+#define CALLBACK_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__cplusplus) || \
+    (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
+#define CBR_WARN_UNUSED [[nodiscard]]
+#elif defined(__GNUC__)
+#define CBR_WARN_UNUSED __attribute__((warn_unused_result))
+#else
+#define CBR_WARN_UNUSED
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------- Version -- */
+
+#define CBR_VERSION_MAJOR 0
+#define CBR_VERSION_MINOR 1
+#define CBR_VERSION_PATCH 0
+#define CBR_VERSION "0.1.0"
+
+/* Returns the version of the library in use, as "major.minor.patch".
+ * The string is static. Threads: any; async-signal-safe. */
+const char *cbr_version(void);
+
+/* ------------------------------------------------------------- Handles -- */
+
+typedef uint64_t cbr_handle;        /* any of the kinds below */
+typedef cbr_handle cbr_registry;
+typedef cbr_handle cbr_token;
+typedef cbr_handle cbr_owner;
+typedef cbr_handle cbr_lease_handle;
+
+#define CBR_NONE ((cbr_handle)0)
+#define CBR_FOREVER UINT64_MAX
+
+typedef enum cbr_kind {
+  CBR_KIND_NONE = 0,
+  CBR_KIND_REGISTRY = 1,
+  CBR_KIND_TOKEN = 2,
+  CBR_KIND_OWNER = 3,
+  CBR_KIND_LEASE = 4
+} cbr_kind;
+
+/* ------------------------------------------------------------ Statuses -- */
+
+typedef enum cbr_status {
+  CBR_OK = 0,
+  CBR_PENDING = 1,            /* dead; finishes elsewhere */
+  CBR_DEFERRED = 2,           /* dead; finishes when the caller's own call,
+                                 destroy or visitor unwinds */
+  CBR_ALREADY = 3,            /* was dead before */
+  CBR_STOPPED = 4,            /* a visitor or handler asked to stop */
+  CBR_E_INVALID = -1,         /* an argument is wrong; see cbr_last_error */
+  CBR_E_STALE = -2,           /* the handle is dead, or was never given out */
+  CBR_E_KIND = -3,            /* a handle of another kind */
+  CBR_E_INTERFACE = -4,       /* another interface or type tag */
+  CBR_E_UNIMPLEMENTED = -5,   /* the optional method is absent */
+  CBR_E_FOREIGN = -6,         /* the handle belongs to another registry */
+  CBR_E_DYING = -7,           /* the owner's death has begun */
+  CBR_E_CLOSED = -8,          /* the registry has been closed */
+  CBR_E_FULL = -9,            /* a bound is reached */
+  CBR_E_CONSUMED = -10,       /* a one-shot was used before */
+  CBR_E_WOULD_DEADLOCK = -11, /* waiting would close a ring of waiters */
+  CBR_E_TIMEOUT = -12,        /* the time is over; calls are still running */
+  CBR_E_DEPTH = -13,          /* nested too deeply */
+  CBR_E_THREAD = -14,         /* not allowed on this thread */
+  CBR_E_FORKED = -15,         /* inherited through fork */
+  CBR_E_NOMEM = -16,          /* out of memory; nothing changed */
+  CBR_E_LIMIT = -17,          /* a limit of the library; nothing changed */
+  CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
+  CBR_E_UNSUPPORTED = -19,    /* not possible here */
+  CBR_E_USER = -1000          /* never made by the library */
+} cbr_status;
+
+/* Returns the name of a status, such as "CBR_E_STALE"; "unknown" for any
+ * other number. The string is static. Threads: any; async-signal-safe. */
+const char *cbr_status_name(int status);
+
+/* Returns a sentence about a status; "unknown status" for any other number.
+ * The string is static. Threads: any; async-signal-safe. */
+const char *cbr_status_text(int status);
+
+/* Returns a sentence about the calling thread's last status that was not
+ * CBR_OK, naming the argument or handle at fault ("label is 300 bytes; the
+ * limit is 255"); "" when there was none. Valid until the thread's next call
+ * into the library. Threads: each has its own. */
+const char *cbr_last_error(void);
+
+/* ------------------------------------------------- Reasons and dispositions */
+
+/* Why something ended. Values from CBR_REASON_USER up are the program's. */
+typedef uint32_t cbr_reason;
+enum {
+  CBR_REASON_NONE = 0,
+  CBR_REASON_ENDED = 1,            /* the program ended it */
+  CBR_REASON_OWNER_DIED = 2,
+  CBR_REASON_OBJECT_DIED = 3,
+  CBR_REASON_REGISTRY_CLOSED = 4,  /* still live at close: a leak */
+  CBR_REASON_CONSUMED = 5,         /* a one-shot was used */
+  CBR_REASON_REPLACED = 6,
+  CBR_REASON_CANCELLED = 7,
+  CBR_REASON_TIMED_OUT = 8,
+  CBR_REASON_UNLOADED = 9,         /* its plug-in is about to be unloaded */
+  CBR_REASON_USER = 1000
+};
+
+/* What a visitor or handler answers. */
+typedef int32_t cbr_disposition;
+enum { CBR_CONTINUE = 0, CBR_STOP = 1, CBR_DISCONNECT = 2 };
+
+/* ------------------------------------------------------------ Registry -- */
+
+/* How much a registry or a token writes to the history. */
+enum {
+  CBR_LEVEL_DEFAULT = 0,   /* CALLS for a registry; the registry's for a token*/
+  CBR_LEVEL_OFF = 1,       /* nothing */
+  CBR_LEVEL_LIFECYCLE = 2, /* all but single calls, which are counted */
+  CBR_LEVEL_CALLS = 3      /* also one row per call, with its duration */
+};
+
+enum {
+  CBR_STRICT_LEAKS = 1u    /* print what is still live at close to stderr */
+};
+
+typedef struct cbr_registry_options {
+  size_t size;              /* sizeof(cbr_registry_options) */
+  const char *label;        /* at most 255 bytes; NULL: "registry" */
+  const char *history_path; /* an SQLite file, made when missing; NULL: the
+                               history is kept in memory */
+  uint32_t level;           /* CBR_LEVEL_...; 0 is CBR_LEVEL_CALLS */
+  uint32_t strictness;      /* CBR_STRICT_... flags */
+  uint64_t ring_bytes;      /* memory for events of one thread not yet written;
+                               0: 2 MiB; a power of two from 4 KiB to 1 GiB */
+  uint64_t calls_per_second; /* rows of single calls; beyond it calls are
+                               counted; 0: 100 000; UINT64_MAX: no limit */
+  uint64_t block_timeout_ns; /* how long an event other than a call waits for
+                               room before it is counted as lost; 0: 1 s */
+} cbr_registry_options;
+#define CBR_REGISTRY_OPTIONS_INIT \
+  { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0 }
+
+/* Opens a registry and its history.
+ *   options  borrowed; NULL: defaults, history in memory
+ *   out      receives the registry
+ * CBR_OK; CBR_E_INVALID options; CBR_E_NOMEM; CBR_E_LIMIT too many slots;
+ * CBR_E_AUDIT the history cannot be opened: not a database, of another
+ * program, of a newer version, or not writable (cbr_last_error names the
+ * remedy; the file is left as it was).
+ * Blocking: opens a file. */
+CBR_WARN_UNUSED
+cbr_status cbr_registry_open(const cbr_registry_options *options,
+                             cbr_registry *out);
+
+/* Ends everything in a registry, waits, writes the history to its end and
+ * closes it. What was still live is a leak: it is recorded with reason
+ * CBR_REASON_REGISTRY_CLOSED, and named in cbr_last_error.
+ *   timeout_ns  how long to wait for calls in flight and for the history
+ * CBR_OK closed; CBR_DEFERRED called from inside a callback, destroy or
+ * visitor of this registry: everything has ended, and the history is closed
+ * when that unwinds; CBR_ALREADY; CBR_E_TIMEOUT everything has ended, calls or
+ * leases remain and the rest happens when the last is over;
+ * CBR_E_WOULD_DEADLOCK as in cbr_invalidate_wait; CBR_E_AUDIT closed, but the
+ * history could not be written to its end.
+ * Blocking: up to timeout_ns. */
+cbr_status cbr_registry_close(cbr_registry registry, uint64_t timeout_ns);
+
+/* Returns the registry that all users of one process share, opened on first
+ * use. Its history is the file that the environment variable CBR_HISTORY
+ * names, else memory; its level is CBR_LEVEL (off, lifecycle, calls).
+ * CBR_NONE when it cannot be opened (cbr_last_error says why). After it was
+ * closed the next call opens a new one; so does a forked child. */
+cbr_registry cbr_registry_shared(void);
+
+typedef enum cbr_history_state {
+  CBR_HISTORY_OFF = 0,
+  CBR_HISTORY_GOOD = 1,
+  CBR_HISTORY_DEGRADED = 2  /* it cannot be written; losses are counted */
+} cbr_history_state;
+
+typedef struct cbr_statistics {
+  size_t size;
+  uint64_t live_tokens;
+  uint64_t live_owners;
+  uint64_t live_leases;
+  uint64_t unsettled;         /* dead, but not yet known to be quiescent */
+  uint64_t registered;        /* tokens, since it was opened */
+  uint64_t ended;             /* tokens */
+  uint64_t refused;           /* attempts to call */
+  uint64_t abandoned;         /* calls whose thread ended or jumped out */
+  uint64_t slots;             /* handles it can hold without growing */
+  uint64_t retired_slots;     /* used up for good (G2) */
+  uint64_t memory_bytes;      /* of slots; process-wide figures follow */
+  uint64_t threads;           /* that use the library now */
+  uint64_t heavy_fences;      /* membarrier calls or their substitute */
+  uint64_t fork_handlers;     /* registrations with pthread_atfork: 0 or 1 */
+  uint64_t events_emitted;    /* of this registry's history */
+  uint64_t events_written;
+  uint64_t events_aggregated; /* calls counted instead of written */
+  uint64_t events_lost;
+  uint32_t history_state;     /* cbr_history_state */
+  uint32_t asymmetric;        /* 1: membarrier; 0: full fences */
+} cbr_statistics;
+#define CBR_STATISTICS_INIT \
+  { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0, 0, 0 }
+
+/* Fills a snapshot of a registry's counters.
+ *   out  its size field must be set (CBR_STATISTICS_INIT)
+ * CBR_OK. Not one instant for all fields. Blocking: no. */
+cbr_status cbr_registry_statistics(cbr_registry registry, cbr_statistics *out);
+
+/* What a visitor is shown. Valid until the visitor returns. */
+typedef struct cbr_item {
+  size_t size;
+  cbr_handle handle;
+  cbr_kind kind;
+  uint32_t line;           /* of its registration; 0: unknown */
+  const char *label;
+  const char *file;        /* "" when unknown */
+  cbr_handle owner;        /* what it belongs to */
+  uint64_t age_ns;         /* since its registration */
+  uint64_t calls_in_flight;
+  uint64_t leases;
+} cbr_item;
+
+typedef cbr_disposition (*cbr_visitor)(void *context, const cbr_item *item);
+
+/* Calls visit for everything that is live in a registry. What is registered
+ * or ended meanwhile may be left out. No lock is held: visit may do anything.
+ * CBR_OK; CBR_STOPPED visit answered CBR_STOP. */
+cbr_status cbr_registry_each_live(cbr_registry registry, cbr_visitor visit,
+                                  void *context);
+
+/* ---------------------------------------------------------- Registering -- */
+
+typedef void (*cbr_function)(void);  /* cast to the real type at the call */
+typedef void (*cbr_destroy)(void *context);
+
+enum {
+  CBR_METHOD_REQUIRED = 1u,
+  CBR_METHOD_DEFAULT = 2u  /* absent: cbr_call.disposition has the default */
+};
+
+typedef struct cbr_method {
+  const char *name;                    /* at most 255 bytes */
+  uint32_t flags;                      /* CBR_METHOD_... */
+  cbr_disposition default_disposition;
+} cbr_method;
+
+/* A protocol: named methods, some of them optional. Two interfaces are the
+ * same when name and version are; the first one registered in a registry
+ * fixes the methods, and a different list under the same name and version is
+ * CBR_E_INTERFACE. */
+typedef struct cbr_interface {
+  size_t size;
+  const char *name;                    /* at most 255 bytes */
+  uint32_t version;
+  uint32_t count;                      /* of methods, 1 to 256 */
+  const cbr_method *methods;
+} cbr_interface;
+
+enum {
+  CBR_ONE_SHOT = 1u,     /* the first successful enter ends it */
+  CBR_THREAD_BOUND = 2u  /* may be entered on the registering thread only */
+};
+
+typedef struct cbr_registration {
+  size_t size;
+  const char *label;                   /* at most 255 bytes; NULL: "" */
+  cbr_function function;               /* either one function ... */
+  const cbr_interface *interface;      /* ... or an interface */
+  const cbr_function *methods;         /* and its table; NULL: absent */
+  void *context;                       /* passed on, never looked into */
+  cbr_destroy destroy;                 /* frees the context; may be NULL */
+  cbr_owner owner;                     /* CBR_NONE: the registry */
+  uint64_t type_tag;                   /* 0: none; see cbr_enter_typed */
+  uint32_t flags;                      /* CBR_ONE_SHOT, CBR_THREAD_BOUND */
+  uint32_t line;
+  const char *file;                    /* the site; at most 1023 bytes */
+  uint32_t level;                      /* CBR_LEVEL_... of this token */
+  uint32_t reserved;                   /* 0 */
+} cbr_registration;
+
+#define CBR_HERE __LINE__, __FILE__    /* the fields line and file */
+#define CBR_REGISTRATION_INIT                                             \
+  { sizeof(cbr_registration), NULL, NULL, NULL, NULL, NULL, NULL,         \
+    CBR_NONE, 0, 0, CBR_HERE, 0, 0 }
+
+/* Registers a callback.
+ *   what  borrowed; everything in it but the context is copied
+ *   out   receives the token. It is set before another thread can see the
+ *         registration, so the callback itself may use it
+ * CBR_OK; CBR_E_INVALID both or neither of function and interface, a required
+ * method is missing (named), text too long, unknown flags; CBR_E_INTERFACE the
+ * interface's methods differ from those known; CBR_E_FOREIGN the owner is of
+ * another registry; CBR_E_DYING the owner's or registry's end has begun;
+ * CBR_E_NOMEM; CBR_E_LIMIT no more slots.
+ * On failure nothing is taken: the context stays yours, and destroy does not
+ * run (G6). After success destroy runs exactly once, when the token is dead
+ * and nothing is in flight or leased (G7): on the thread that ends it, else on
+ * the one that leaves it last.
+ * Blocking: no user code is waited for. Cost: 150 ns. */
+CBR_WARN_UNUSED
+cbr_status cbr_register(cbr_registry registry, const cbr_registration *what,
+                        cbr_token *out);
+
+/* -------------------------------------------------------------- Calling -- */
+
+/* A call in flight, on the caller's stack. */
+typedef struct cbr_call {
+  cbr_function function;
+  void *context;
+  cbr_token token;
+  int64_t disposition;     /* the default, after CBR_E_UNIMPLEMENTED */
+  uint64_t reserved[3];
+} cbr_call;
+#define CBR_CALL_INIT { NULL, NULL, CBR_NONE, 0, { 0, 0, 0 } }
+
+/* Returns whether a handle of any kind is live at this moment. This is advice:
+ * only cbr_enter is a guarantee. Threads: any; async-signal-safe. */
+bool cbr_is_live(cbr_handle handle);
+
+/* Begins a call. After CBR_OK, call->function and call->context are a matching
+ * pair and stay valid until the matching cbr_leave, whatever other threads do
+ * (G8). Cast function to its real type and call it.
+ *   call  filled; function is NULL on failure, and cbr_leave must not follow
+ * CBR_OK; CBR_E_STALE; CBR_E_CONSUMED a one-shot that was used;
+ * CBR_E_INTERFACE it has an interface or a type tag; CBR_E_THREAD it is bound
+ * to another thread.
+ * A refusal is recorded with the registration that the token once named.
+ * Nested and recursive calls may have any depth that memory allows (G11).
+ * Blocking: no. Cost: with cbr_leave 3 ns over the bare call. */
+CBR_WARN_UNUSED
+cbr_status cbr_enter(cbr_token token, cbr_call *call);
+
+/* Like cbr_enter, for a token that was registered with this type tag; any
+ * other tag is CBR_E_INTERFACE before the context is touched (G10). A token
+ * with a tag can only be entered here. */
+CBR_WARN_UNUSED
+cbr_status cbr_enter_typed(cbr_token token, uint64_t type_tag, cbr_call *call);
+
+/* Begins a call of one method of a token that was registered with an
+ * interface.
+ *   interface  borrowed; name and version are compared
+ *   method     index into the interface's methods
+ * As cbr_enter, and: CBR_E_INTERFACE another interface, or none;
+ * CBR_E_INVALID no such method; CBR_E_UNIMPLEMENTED the optional method is
+ * absent: call->disposition has its default (0 where it declares none). */
+CBR_WARN_UNUSED
+cbr_status cbr_enter_method(cbr_token token, const cbr_interface *interface,
+                            uint32_t method, cbr_call *call);
+
+/* Ends a call. The token's destroy may run here, when this was the last call
+ * of a dead token.
+ *   call  from a successful enter on this thread; it is cleared
+ * CBR_OK; CBR_E_INVALID there is no such call in flight on this thread (left
+ * twice, unwound, never entered, entered on another thread); CBR_E_FORKED.
+ * Calls may be left in any order. */
+cbr_status cbr_leave(cbr_call *call);
+
+/* Says whether a token has a method: CBR_OK, CBR_E_UNIMPLEMENTED,
+ * CBR_E_INTERFACE, CBR_E_INVALID, CBR_E_STALE. Advice, like cbr_is_live. */
+cbr_status cbr_responds(cbr_token token, const cbr_interface *interface,
+                        uint32_t method);
+
+/* Takes a lease: a hold on a token that is not tied to a thread or a scope.
+ * While it lasts the context is not destroyed, even when the token is ended.
+ * CBR_OK; as cbr_enter; CBR_E_NOMEM; CBR_E_LIMIT. */
+CBR_WARN_UNUSED
+cbr_status cbr_lease(cbr_token token, cbr_lease_handle *out);
+
+/* Gives the function and context of a leased token, also after the token's
+ * end; valid until cbr_lease_end. There is nothing to leave.
+ * CBR_OK; CBR_E_INTERFACE it has methods instead of a function. */
+CBR_WARN_UNUSED
+cbr_status cbr_lease_get(cbr_lease_handle lease, cbr_call *call);
+
+/* Ends a lease. The token's destroy may run here.
+ * CBR_OK; CBR_ALREADY. */
+cbr_status cbr_lease_end(cbr_lease_handle lease);
+
+/* Returns a mark of the calling thread's calls in flight, for cbr_unwind. */
+size_t cbr_mark(void);
+
+/* Leaves all calls that the calling thread entered after the mark, as
+ * abandoned: for use where longjmp arrives.
+ * CBR_OK; CBR_E_INVALID the mark is above the present depth. */
+cbr_status cbr_unwind(size_t mark);
+
+/* --------------------------------------------------------------- Ending -- */
+
+/* Ends a handle of any kind and all that belongs to it. After it has returned,
+ * no call that had not entered will enter (G9).
+ * CBR_OK dead, and its destroy, if it has one, has run; CBR_PENDING calls or
+ * leases remain elsewhere, and destroy runs where the last is over;
+ * CBR_DEFERRED the calling thread is inside it; CBR_ALREADY it was dead before
+ * (cbr_last_error says when and by whom).
+ * Ending twice is harmless and never touches a newer holder of the slot (G16).
+ * Blocking: no user code is waited for. */
+CBR_WARN_UNUSED
+cbr_status cbr_invalidate(cbr_handle handle, cbr_reason reason);
+
+/* Like cbr_invalidate, and waits until nothing of it is running on any other
+ * thread and every destroy has returned.
+ * CBR_OK and CBR_ALREADY: nothing is running: freeing everything is safe;
+ * CBR_DEFERRED nothing is running but what the calling thread itself is
+ * inside; CBR_E_TIMEOUT dead, still running (cbr_last_error names the call);
+ * CBR_E_WOULD_DEADLOCK dead, and waiting would close a ring of threads that
+ * wait for each other (named) (G15).
+ * Blocking: up to timeout_ns. Do not hold a lock that the callback takes. */
+CBR_WARN_UNUSED
+cbr_status cbr_invalidate_wait(cbr_handle handle, cbr_reason reason,
+                               uint64_t timeout_ns);
+
+/* -------------------------------------------------------------- Looking -- */
+
+/* Tells the life of a handle in text: kind, label, owner, where, when and by
+ * which thread it was registered and ended and why, its calls, and the late
+ * callers; for dead handles from the history, also after their slot was
+ * reused, and for handles of an earlier run whose history is open.
+ *   text, size  receive the text, cut to size and ended by 0; may be NULL, 0
+ *   needed      receives the bytes needed with the ending 0; may be NULL
+ * CBR_OK; CBR_E_STALE nothing is known of it; CBR_E_FULL the text was cut. */
+cbr_status cbr_explain(cbr_handle handle, char *text, size_t size,
+                       size_t *needed);
+
+/* Shows what cbr_invalidate would end, with calls in flight and leases.
+ * CBR_OK; CBR_STOPPED. */
+cbr_status cbr_impact(cbr_handle handle, cbr_visitor visit, void *context);
+
+/* --------------------------------------------------------------- Owners -- */
+
+/* Makes an owner: what callbacks belong to. Ending it ends them all (G17).
+ * CBR_OK; CBR_E_INVALID; CBR_E_DYING; CBR_E_NOMEM; CBR_E_LIMIT. */
+CBR_WARN_UNUSED
+cbr_status cbr_owner_create(cbr_registry registry, const char *label,
+                            cbr_owner *out);
+
+/* Makes an owner that belongs to another one and ends with it. */
+CBR_WARN_UNUSED
+cbr_status cbr_owner_create_child(cbr_owner parent, const char *label,
+                                  cbr_owner *out);
+
+/* Gives the owner of a living object: the same until cbr_object_died, then
+ * never again (G18). The address is a key, and is not followed.
+ * CBR_OK; as cbr_owner_create. */
+CBR_WARN_UNUSED
+cbr_status cbr_owner_for_object(cbr_registry registry, const void *object,
+                                const char *label, cbr_owner *out);
+
+/* Ends the owner of an object; for the object's destructor. An object without
+ * an owner is fine. CBR_OK; as cbr_invalidate. */
+cbr_status cbr_object_died(cbr_registry registry, const void *object);
+
+/* -------------------------------------------------------------- History -- */
+
+/* Sets how much a registry (and every token in it) or one token writes to the
+ * history. CBR_OK; CBR_E_INVALID no such level. */
+cbr_status cbr_audit_level(cbr_handle handle, uint32_t level);
+
+/* Adds the program's own remark to the history.
+ *   token  what it is about; live, dead, or CBR_NONE
+ *   text   at most 4095 bytes
+ * CBR_OK; CBR_E_INVALID; CBR_E_FOREIGN; CBR_E_AUDIT it could not be kept. */
+cbr_status cbr_audit_note(cbr_registry registry, cbr_token token,
+                          const char *text);
+
+enum {
+  CBR_FLUSH_RING = 1,      /* in the recorder */
+  CBR_FLUSH_DATABASE = 2,  /* committed */
+  CBR_FLUSH_DISK = 3       /* synced */
+};
+
+/* Waits until all events whose calls returned before are kept.
+ *   achieved  receives the number of events kept there; may be NULL
+ * CBR_OK; CBR_E_INVALID; CBR_E_TIMEOUT; CBR_E_AUDIT the history cannot be
+ * written. Legal in callbacks and atexit handlers. Blocking: up to
+ * timeout_ns. */
+cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
+                           uint64_t timeout_ns, uint64_t *achieved);
+
+/* --------------------------------------------------------- Conveniences -- */
+
+/* Registers one function in one line, with the site of this line.
+ * Evaluates to the cbr_status of cbr_register. */
+#define CBR_REGISTER(registry, label, function, context, destroy, owner, out) \
+  cbr_register_here_((registry), (label), (cbr_function)(function),           \
+                     (context), (destroy), (owner), CBR_HERE, (out))
+
+/* Calls a token's function if it is live:
+ *   CBR_CALL(token, void (*)(void *, int), (cbr_now.context, 42));
+ * Inside the arguments, cbr_now is the cbr_call. A statement; a refused call
+ * does nothing. Do not leave it by return, break or goto. */
+#define CBR_CALL(token, type, arguments)                               \
+  for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
+       cbr_last_(&cbr_now))                                            \
+  ((type)cbr_now.function) arguments
+
+/* Like CBR_CALL; result, an lvalue, receives what the function returns and is
+ * left alone when the call is refused. */
+#define CBR_CALL_RESULT(result, token, type, arguments)                \
+  for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
+       cbr_last_(&cbr_now))                                            \
+  (result) = ((type)cbr_now.function) arguments
+
+static inline cbr_status cbr_register_here_(
+    cbr_registry registry, const char *label, cbr_function function,
+    void *context, cbr_destroy destroy, cbr_owner owner, uint32_t line,
+    const char *file, cbr_token *out) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  what.label = label;
+  what.function = function;
+  what.context = context;
+  what.destroy = destroy;
+  what.owner = owner;
+  what.line = line;
+  what.file = file;
+  return cbr_register(registry, &what, out);
+}
+
+static inline bool cbr_next_(cbr_call *call, cbr_token token) {
+  return call->disposition == 0 && cbr_enter(token, call) == CBR_OK;
+}
+
+static inline void cbr_last_(cbr_call *call) {
+  (void)cbr_leave(call);
+  call->disposition = 1;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// callback_registry.hpp - the C++17 layer over callback_registry.h.
+//
+//   cbr::registry registry;
+//   cbr::check(registry.open("app.history"));
+//   cbr::registration progress;
+//   cbr::check(progress.bind<void(double)>(
+//       registry, "progress", [&](double done) { bar.show(done); }));
+//
+//   auto shown = cbr::call<void(double)>(progress, 0.5);
+//   if (!shown) log(cbr_status_name(shown.status));
+//
+// RULES FOR THE WHOLE HEADER
+//
+// Statuses.  Functions answer cbr_status, or an outcome that carries one, as
+//   in C. Nothing throws but what you ask to (cbr::check), your own callables
+//   and std::string.
+// Exceptions.  One that leaves a callable passes through call and guard to
+//   the caller; the call is left on the way.
+// Signatures.  R(A...) names the callable as the caller sees it. Underneath it
+//   is a function R (*)(void *context, A...), and its signature makes a type
+//   tag: a call with another signature is CBR_E_INTERFACE.
+// Wrappers.  registry, owner and registration own one handle each, can be
+//   moved and not copied, and convert to the handle, so that every function
+//   of the C header takes them. Like std::unique_ptr, one wrapper is not for
+//   two threads at once; the handle that it holds is.
+// Destructors.  They end their handle and wait without limit for what is
+//   running on other threads. A destructor cannot say CBR_DEFERRED or
+//   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first.
+// Since.  Everything here is since 0.1.0.
+#ifndef CALLBACK_REGISTRY_HPP
+#define CALLBACK_REGISTRY_HPP
+
+#include "callback_registry.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace cbr {
+
+// ------------------------------------------------------------- Errors --
+
+#if defined(__cpp_exceptions)
+// What cbr::check throws: a status, and what cbr_last_error said of it.
+class error : public std::runtime_error {
+ public:
+  explicit error(cbr_status status)
+      : std::runtime_error(std::string(cbr_status_name(status)) + ": " +
+                           cbr_last_error()),
+        status_(status) {}
+
+  cbr_status status() const noexcept { return status_; }
+
+ private:
+  cbr_status status_;
+};
+
+// Throws cbr::error for a negative status and returns any other: outcomes such
+// as CBR_ALREADY are no errors.
+inline cbr_status check(cbr_status status) {
+  if (status < 0) throw error(status);
+  return status;
+}
+#endif
+
+// ----------------------------------------------------------- Outcomes --
+
+// What a call came to: a value if it was called, and a status that says why
+// not. It is a std::optional: test it, *it, it.value_or(0). A returned
+// reference is kept as a std::reference_wrapper.
+template <class R>
+struct outcome
+    : std::optional<std::conditional_t<
+          std::is_reference_v<R>,
+          std::reference_wrapper<std::remove_reference_t<R>>, R>> {
+  cbr_status status = CBR_OK;
+};
+
+template <>
+struct outcome<void> {
+  cbr_status status = CBR_OK;
+
+  explicit operator bool() const noexcept { return status == CBR_OK; }
+};
+
+// ---------------------------------------------------------- Type tags --
+
+namespace detail {
+
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 32);
+}
+
+// gcc says "[with T = x]", clang "[T = x]".
+template <class T>
+constexpr auto name_tag() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_suffix(text.size() - text.rfind(']'));
+  text.remove_prefix(text.find("T = ") + 4);
+  std::uint64_t hash = 0;
+  for (char character : text)
+    hash = mix(hash, static_cast<unsigned char>(character));
+  return hash;
+}
+
+// Numbers count by what the machine sees (long and long long are the same),
+// classes and enumerations by their names. Compilers spell some names
+// differently, chiefly those of templates: a call between code of two
+// compilers is then refused, never wrongly let through.
+template <class T>
+constexpr std::uint64_t tag() {
+  if constexpr (std::is_lvalue_reference_v<T>)
+    return mix(1, tag<std::remove_reference_t<T>>());
+  else if constexpr (std::is_rvalue_reference_v<T>)
+    return mix(2, tag<std::remove_reference_t<T>>());
+  else if constexpr (std::is_const_v<T>)
+    return mix(3, tag<std::remove_const_t<T>>());
+  else if constexpr (std::is_volatile_v<T>)
+    return mix(4, tag<std::remove_volatile_t<T>>());
+  else if constexpr (std::is_pointer_v<T>)
+    return mix(5, tag<std::remove_pointer_t<T>>());
+  else if constexpr (std::is_void_v<T>)
+    return mix(6, 0);
+  else if constexpr (std::is_same_v<T, bool>)
+    return mix(7, 0);
+  else if constexpr (std::is_floating_point_v<T>)
+    return mix(8, sizeof(T));
+  else if constexpr (std::is_integral_v<T>)
+    return mix(std::is_signed_v<T> ? 9 : 10, sizeof(T));
+  else
+    return mix(11, name_tag<T>());
+}
+
+template <class Signature>
+struct signature;
+
+template <class R, class... A>
+struct signature<R(A...)> {
+  using result = R;
+
+  static constexpr std::uint64_t type_tag() {
+    std::uint64_t hash = tag<R>();
+    ((hash = mix(hash, tag<A>())), ...);
+    return hash | 1;  // 0 is no tag
+  }
+
+  template <class Callable>
+  static constexpr bool accepts = std::is_invocable_r_v<R, Callable &, A...>;
+
+  // The function that is registered for a callable.
+  template <class Callable>
+  static R invoke(void *context, A... arguments) {
+    return static_cast<R>(std::invoke(*static_cast<Callable *>(context),
+                                      std::forward<A>(arguments)...));
+  }
+
+  template <class... Given>
+  static outcome<R> call(const cbr_call &call, Given &&...arguments) {
+    auto function = reinterpret_cast<R (*)(void *, A...)>(call.function);
+    if constexpr (std::is_void_v<R>) {
+      function(call.context, std::forward<Given>(arguments)...);
+      return {CBR_OK};
+    } else {
+      return {{function(call.context, std::forward<Given>(arguments)...)},
+              CBR_OK};
+    }
+  }
+};
+
+}  // namespace detail
+
+// The type tag of a signature, for cbr_registration.type_tag and
+// cbr_enter_typed. Never 0.
+template <class Signature>
+inline constexpr std::uint64_t type_tag =
+    detail::signature<Signature>::type_tag();
+
+// ------------------------------------------------------------ Calling --
+
+// A call in flight, left when the guard goes out of scope, also by an
+// exception (G8, G11). Leave it on the thread that entered it.
+//
+//   if (cbr::guard call{token}) call.context<window>()->redraw();
+class [[nodiscard]] guard {
+ public:
+  // Enter as cbr_enter, cbr_enter_typed and cbr_enter_method, whose statuses
+  // status() has.
+  explicit guard(cbr_token token) noexcept
+      : status_(cbr_enter(token, &call_)) {}
+  guard(cbr_token token, std::uint64_t tag) noexcept
+      : status_(cbr_enter_typed(token, tag, &call_)) {}
+  guard(cbr_token token, const cbr_interface &interface,
+        std::uint32_t method) noexcept
+      : status_(cbr_enter_method(token, &interface, method, &call_)) {}
+
+  guard(guard &&other) noexcept
+      : call_(other.call_),
+        status_(std::exchange(other.status_, CBR_E_INVALID)) {
+    other.call_ = CBR_CALL_INIT;
+  }
+  guard &operator=(guard &&other) noexcept {
+    if (this == &other) return *this;
+    leave();
+    call_ = std::exchange(other.call_, CBR_CALL_INIT);
+    status_ = std::exchange(other.status_, CBR_E_INVALID);
+    return *this;
+  }
+  ~guard() { leave(); }
+
+  // Whether the call is in flight: entered, not left, not moved away.
+  explicit operator bool() const noexcept { return status_ == CBR_OK; }
+
+  // Why not. CBR_E_INVALID once it was left or moved away.
+  cbr_status status() const noexcept { return status_; }
+
+  // The default answer of an absent method, after CBR_E_UNIMPLEMENTED.
+  cbr_disposition disposition() const noexcept {
+    return static_cast<cbr_disposition>(call_.disposition);
+  }
+
+  // The context of the call in flight; NULL when there is none.
+  template <class T>
+  T *context() const noexcept {
+    return static_cast<T *>(call_.context);
+  }
+
+  // Calls the function with the context and these arguments, or does nothing
+  // when there is no call in flight. The signature is believed: it must be
+  // the one that was registered.
+  template <class Signature, class... Arguments>
+  auto call(Arguments &&...arguments) const {
+    using signature = detail::signature<Signature>;
+    if (status_ != CBR_OK) {
+      outcome<typename signature::result> refused;
+      refused.status = status_;
+      return refused;
+    }
+    return signature::call(call_, std::forward<Arguments>(arguments)...);
+  }
+
+  // Ends the call early. As cbr_leave.
+  cbr_status leave() noexcept {
+    if (std::exchange(status_, CBR_E_INVALID) != CBR_OK) return CBR_E_INVALID;
+    cbr_status status = cbr_leave(&call_);
+    call_ = CBR_CALL_INIT;
+    return status;
+  }
+
+ private:
+  cbr_call call_ = CBR_CALL_INIT;
+  cbr_status status_;
+};
+
+// Calls a token that was bound to a callable of this signature, if it is live.
+// The outcome has the result, or the status of cbr_enter_typed. For a token
+// that C code registered without a tag: cbr::guard(token).call<R(A...)>(...).
+template <class Signature, class... Arguments>
+auto call(cbr_token token, Arguments &&...arguments) {
+  return guard(token, type_tag<Signature>)
+      .template call<Signature>(std::forward<Arguments>(arguments)...);
+}
+
+// ------------------------------------------------------------- Owning --
+
+namespace detail {
+
+// A handle that its wrapper ends. Once nothing of it can be running any more
+// it is kept as a number, to be asked about.
+template <cbr_status (*Finish)(cbr_handle, cbr_reason, std::uint64_t)>
+class owned {
+ public:
+  operator cbr_handle() const noexcept { return handle_; }
+
+  // Gives the handle up: it lives on until its owner or registry ends.
+  cbr_handle release() noexcept {
+    over_ = true;
+    return std::exchange(handle_, CBR_NONE);
+  }
+
+ protected:
+  owned() noexcept = default;
+  owned(owned &&other) noexcept
+      : over_(std::exchange(other.over_, true)),
+        handle_(std::exchange(other.handle_, CBR_NONE)) {}
+  owned &operator=(owned &&other) noexcept {
+    if (this != &other) {
+      bool over = std::exchange(other.over_, true);
+      adopt(other.release());
+      over_ = over;
+    }
+    return *this;
+  }
+  ~owned() { finish(CBR_REASON_ENDED, CBR_FOREVER); }
+
+  void adopt(cbr_handle handle) noexcept {
+    finish(CBR_REASON_REPLACED, CBR_FOREVER);
+    handle_ = handle;
+    over_ = handle == CBR_NONE;
+  }
+
+  cbr_status finish(cbr_reason reason, std::uint64_t timeout_ns) noexcept {
+    if (over_) return CBR_ALREADY;
+    cbr_status status = Finish(handle_, reason, timeout_ns);
+    over_ = status == CBR_OK || status == CBR_ALREADY;
+    return status;
+  }
+
+ private:
+  bool over_ = true;
+  cbr_handle handle_ = CBR_NONE;
+};
+
+inline cbr_status close(cbr_handle registry, cbr_reason,
+                        std::uint64_t timeout_ns) {
+  return cbr_registry_close(registry, timeout_ns);
+}
+
+}  // namespace detail
+
+// A registry that is closed with its wrapper.
+class registry : public detail::owned<detail::close> {
+ public:
+  // Opens a registry; one that the wrapper held is closed. As
+  // cbr_registry_open; on failure nothing changes.
+  [[nodiscard]] cbr_status open(const cbr_registry_options &options) {
+    cbr_registry opened;
+    cbr_status status = cbr_registry_open(&options, &opened);
+    if (status == CBR_OK) adopt(opened);
+    return status;
+  }
+  [[nodiscard]] cbr_status open(const char *history_path = nullptr) {
+    cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+    options.history_path = history_path;
+    return open(options);
+  }
+
+  // As cbr_registry_close; CBR_ALREADY also when there is nothing to close.
+  cbr_status close(std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(CBR_REASON_NONE, timeout_ns);
+  }
+};
+
+// What callbacks belong to: a member of the object that they call.
+class owner : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // As cbr_owner_create; an owner that the wrapper held is ended.
+  [[nodiscard]] cbr_status create(cbr_registry registry, const char *label) {
+    cbr_owner created;
+    cbr_status status = cbr_owner_create(registry, label, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // As cbr_owner_create_child.
+  [[nodiscard]] cbr_status create_child(cbr_owner parent, const char *label) {
+    cbr_owner created;
+    cbr_status status = cbr_owner_create_child(parent, label, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+};
+
+// What a registration says of itself. A label alone will do, and the rest is
+// as in cbr_registration; the site is the line that makes it.
+struct about {
+  about(const char *its_label, cbr_owner its_owner = CBR_NONE,
+        std::uint32_t its_flags = 0, std::uint32_t its_level = 0,
+        std::uint32_t its_line = __builtin_LINE(),
+        const char *its_file = __builtin_FILE()) noexcept
+      : label(its_label), owner(its_owner), flags(its_flags),
+        level(its_level), line(its_line), file(its_file) {}
+
+  const char *label;
+  cbr_owner owner;
+  std::uint32_t flags, level, line;
+  const char *file;
+};
+
+// A callback that is ended with its wrapper.
+class registration : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // Registers a callable: a lambda, a function, a function object.
+  //   what      "label", or {"label", owner, flags, level}
+  //   callable  copied or moved to the heap; deleted exactly once, when the
+  //             token is dead and nothing is in flight or leased (G7)
+  // As cbr_register, CBR_E_NOMEM included; on failure nothing changes. A
+  // registration that the wrapper held is ended. Throws only what copying the
+  // callable does.
+  template <class Signature, class Callable>
+  [[nodiscard]] cbr_status bind(cbr_registry registry, const about &what,
+                                Callable &&callable) {
+    using stored = std::decay_t<Callable>;
+    using signature = detail::signature<Signature>;
+    static_assert(signature::template accepts<stored>,
+                  "the callable cannot be called with this signature");
+
+    std::unique_ptr<stored> context(
+        new (std::nothrow) stored(std::forward<Callable>(callable)));
+    if (!context) return CBR_E_NOMEM;
+
+    cbr_registration made = CBR_REGISTRATION_INIT;
+    made.label = what.label;
+    made.function = reinterpret_cast<cbr_function>(
+        &signature::template invoke<stored>);
+    made.context = context.get();
+    made.destroy = [](void *its_context) {
+      delete static_cast<stored *>(its_context);
+    };
+    made.owner = what.owner;
+    made.type_tag = type_tag<Signature>;
+    made.flags = what.flags;
+    made.level = what.level;
+    made.line = what.line;
+    made.file = what.file;
+
+    cbr_token token;
+    cbr_status status = cbr_register(registry, &made, &token);
+    if (status != CBR_OK) return status;
+    context.release();
+    adopt(token);
+    return CBR_OK;
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+};
+
+// ------------------------------------------------------------ Looking --
+
+// The text of cbr_explain; empty when nothing is known of the handle.
+inline std::string explain(cbr_handle handle) {
+  std::string text;
+  std::size_t needed = 1024;
+  cbr_status status;
+  do {  // it may have grown meanwhile
+    text.resize(needed);
+    status = cbr_explain(handle, text.data(), text.size(), &needed);
+  } while (status == CBR_E_FULL);
+  text.resize(status == CBR_OK ? needed - 1 : 0);
+  return text;
+}
+
+}  // namespace cbr
+
+#endif
