@@ -15,7 +15,7 @@ package func cbr_enter(
   _ token: cbr_token, _ call: UnsafeMutablePointer<cbr_call>!
 ) -> cbr_status {
   guard let call else { return refuse("call is NULL") }
-  return Entering.enter(token, call: call.record).inC
+  return cbr_status(Entering.enter(token, call: call.record))
 }
 
 @c @implementation
@@ -46,7 +46,7 @@ package func cbr_enter_method(
 @c @implementation
 package func cbr_leave(_ call: UnsafeMutablePointer<cbr_call>!) -> cbr_status {
   guard let call else { return refuse("call is NULL") }
-  return Leaving.leave(call.record).inC
+  return cbr_status(Leaving.leave(call.record))
 }
 
 @c @implementation

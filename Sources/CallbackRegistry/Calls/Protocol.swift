@@ -63,15 +63,6 @@ package enum Departure {
   case claimed
 }
 
-/// How the short path of entering went.
-package enum ShortEntry {
-  case entered
-  /// Nothing was pinned: the full path decides.
-  case untouched
-  /// The pin was set and found no live token. It must be withdrawn.
-  case pinned
-}
-
 extension UnsafeMutablePointer where Pointee == Slot {
   /// Itself, loaded through only after the time stamp was taken.
   @inline(__always)
@@ -83,37 +74,6 @@ extension UnsafeMutablePointer where Pointee == Slot {
 }
 
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
-  /// Enters a token that has a function and no conditions.
-  @inline(__always)
-  package func enterShort(
-    _ token: UInt64, slot: SlotPointer, call: CallPointer
-  ) -> ShortEntry {
-    let mode = slot.pointee.mode.load(ordering: .relaxed)
-    let index = ownDepth
-    guard mode & Mode.special == 0, index < Pins.inlineCount else {
-      return .untouched
-    }
-    var began: UInt64 = 0
-    var checked = slot
-    if mode & Mode.timed != 0 {
-      began = Ticks.now
-      checked = slot.after(ticks: began)
-    }
-    pointee.depth.store(index &+ 1, ordering: .releasing)
-    // Model: enter.pin
-    inlineCell(index).pointee.store(token, ordering: .releasing)
-    Hook.enterPinned.reached(token)
-    cbr_light_fence()
-    // Model: enter.check
-    let word = checked.pointee.word.load(ordering: .acquiring)
-    Hook.enterChecked.reached(token)
-    // Only now is the mode known to be this token's.
-    guard word == token, slot.pointee.mode.load(ordering: .relaxed) == mode
-    else { return .pinned }
-    begin(call, token: token, slot: slot, pin: index, mode: mode, began: began)
-    return .entered
-  }
-
   /// Counts an attempt that has succeeded, and fills the caller's record.
   @inline(__always)
   package func begin(
@@ -131,7 +91,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   /// The calling thread's cell, made the token's if it is another's.
   @inline(__always)
-  private func countingCell(of token: UInt64) -> CallCellPointer {
+  package func countingCell(of token: UInt64) -> CallCellPointer {
     let cell = cell(of: token)
     if cell.pointee.token.load(ordering: .relaxed) != token {
       changeCell(cell, to: token)

@@ -87,9 +87,8 @@ package enum Mode {
   /// belongs to it any more, so that late callers are still recorded.
   package static let closing: UInt32 = 512
 
-  /// What needs more than counting and timing.
-  package static let special =
-    oneShot | threadBound | interface | tagged | notCallable
+  /// What the short path of a call can do.
+  package static let plain = counted | wasCounted | ownLevel
 
   package static let levelMask = counted | timed
 }

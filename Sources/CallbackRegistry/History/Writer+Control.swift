@@ -16,7 +16,7 @@ extension Writer {
       batch.updates &+= 1
       return
     }
-    if let cell { note(kind, argument: argument, cell: cell) }
+    if let cell { note(kind, cell: cell) }
     cursor.pointee.working.rows &+= 1
     batch.add(
       ControlRow(
@@ -62,15 +62,15 @@ extension Writer {
   }
 
   /// Notes in its handle's cell what a row will say.
-  private mutating func note(_ kind: UInt8, argument: UInt32, cell index: Int) {
+  private mutating func note(_ kind: UInt8, cell index: Int) {
     let cell = batch.cells.pointer(to: index)
     let row = UInt32(truncatingIfNeeded: batch.controlCount + 1)
     switch kind {
     case EventKind.opened.rawValue, EventKind.registered.rawValue:
       if cell.pointee.registered == 0 { cell.pointee.registered = row }
-    case EventKind.ended.rawValue:
+    case EventKind.ended.rawValue, EventKind.closed.rawValue:
       if cell.pointee.ended == 0 { cell.pointee.ended = row }
-    case EventKind.closed.rawValue, EventKind.settled.rawValue:
+    case EventKind.settled.rawValue:
       if cell.pointee.settled == 0 { cell.pointee.settled = row }
     case EventKind.refused.rawValue: cell.pointee.refusals &+= 1
     case EventKind.abandoned.rawValue: cell.pointee.abandoned &+= 1
@@ -80,10 +80,12 @@ extension Writer {
     }
   }
 
+  /// Counts only grow: one that is smaller was taken before another.
   private mutating func setCounts(
     _ index: Int, attempts: UInt64, outstanding: UInt64
   ) {
     let cell = batch.cells.pointer(to: index)
+    guard attempts >= cell.pointee.attempts else { return }
     cell.pointee.isCounted = true
     cell.pointee.attempts = attempts
     cell.pointee.outstanding = outstanding

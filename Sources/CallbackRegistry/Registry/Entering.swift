@@ -11,27 +11,40 @@ package enum Demand {
 }
 
 package enum Entering {
-  /// Begins a call of a plain function: the short path, and everything else
-  /// behind it.
+  /// Begins a call of a function, and answers with the raw status.
   @inline(__always)
-  package static func enter(_ token: UInt64, call: CallPointer) -> Status {
+  package static func enter(_ token: UInt64, call: CallPointer) -> Int32 {
     guard let thread = ThreadPointer.current,
       let slot = Table.slot(of: token)
-    else { return enterFully(token, .function, call: call) }
+    else { return enterFunction(token, call: call) }
     switch thread.enterShort(token, slot: slot, call: call) {
-    case .entered: return .ok
-    case .untouched: return enterFully(token, .function, call: call)
+    case .done: return Status.ok.rawValue
     case .pinned: return reenter(token, thread: thread, call: call)
+    case .uncounted: return count(token, thread: thread)
+    case .untouched, .departed: return enterFunction(token, call: call)
     }
+  }
+
+  @inline(never)
+  private static func enterFunction(
+    _ token: UInt64, call: CallPointer
+  ) -> Int32 {
+    enterFully(token, .function, call: call).rawValue
   }
 
   /// The short path found no plain live token: withdraws, and looks closer.
   @inline(never)
   private static func reenter(
     _ token: UInt64, thread: ThreadPointer, call: CallPointer
-  ) -> Status {
+  ) -> Int32 {
     withdraw(thread.ownDepth &- 1, token, thread: thread)
-    return enterFully(token, .function, call: call)
+    return enterFully(token, .function, call: call).rawValue
+  }
+
+  @inline(never)
+  private static func count(_ token: UInt64, thread: ThreadPointer) -> Int32 {
+    thread.countingCell(of: token).countAttempt()
+    return Status.ok.rawValue
   }
 
   /// Begins a call of any kind.

@@ -3,17 +3,41 @@
 import Synchronization
 
 package enum Leaving {
-  /// Ends a call.
+  /// Ends a call, and answers with the raw status.
   @inline(__always)
-  package static func leave(_ call: CallPointer) -> Status {
-    guard let thread = ThreadPointer.current, thread.isInside(call) else {
-      return notInside(call)
+  package static func leave(_ call: CallPointer) -> Int32 {
+    guard let thread = ThreadPointer.current else {
+      return notInside(call).rawValue
     }
+    let token = call.pointee.token
+    switch thread.leaveShort(call) {
+    case .done: return Status.ok.rawValue
+    case .departed: return depart(token, thread: thread)
+    case .untouched, .pinned, .uncounted:
+      return leaveFully(call, thread: thread)
+    }
+  }
+
+  @inline(never)
+  private static func leaveFully(
+    _ call: CallPointer, thread: ThreadPointer
+  ) -> Int32 {
+    guard thread.isInside(call) else { return notInside(call).rawValue }
     let token = call.pointee.token
     if thread.leave(call) == .claimed {
       Finishing.finish(token, thread: thread)
     }
-    return .ok
+    return Status.ok.rawValue
+  }
+
+  @inline(never)
+  private static func depart(_ token: UInt64, thread: ThreadPointer) -> Int32 {
+    if let slot = Table.slot(of: token),
+      Protocol.departed(from: slot, handle: token) == .claimed
+    {
+      Finishing.finish(token, thread: thread)
+    }
+    return Status.ok.rawValue
   }
 
   @inline(never)
