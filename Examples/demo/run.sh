@@ -67,8 +67,8 @@ for url in "${urls[@]}"; do
   [ "$code" -eq 99 ] || fail "the sanitizer found nothing (exit $code)"
   grep -q 'ERROR: AddressSanitizer: heap-use-after-free' "$out/report.txt" ||
     fail "this is another error than a use after free"
-  grep -A 3 '^freed by thread T1' "$out/report.txt" | grep ' in user ' > /dev/null ||
-    fail "someone else freed the window"
+  grep -A 3 '^freed by thread T1' "$out/report.txt" |
+    grep ' in user ' > /dev/null || fail "someone else freed the window"
 done
 
 attempts=0

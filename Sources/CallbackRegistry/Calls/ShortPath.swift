@@ -23,15 +23,27 @@ package enum ShortPath {
 }
 
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
+  // The outermost call of a thread has instructions of its own: its depths are
+  // constants, so that a call need not wait for the memory of the one before.
+
   @inline(__always)
   package func enterShort(
     _ token: UInt64, slot: SlotPointer, call: CallPointer
   ) -> ShortPath {
-    let mode = slot.pointee.mode.load(ordering: .relaxed)
-    let index = ownDepth
-    guard mode & ~Mode.plain == 0, index < Pins.inlineCount else {
-      return .untouched
+    let depth = ownDepth
+    if depth == 0 {
+      return enterShort(token, slot: slot, call: call, at: 0)
     }
+    guard depth < Pins.inlineCount else { return .untouched }
+    return enterShort(token, slot: slot, call: call, at: depth)
+  }
+
+  @inline(__always)
+  private func enterShort(
+    _ token: UInt64, slot: SlotPointer, call: CallPointer, at index: UInt32
+  ) -> ShortPath {
+    let mode = slot.pointee.mode.load(ordering: .relaxed)
+    guard mode & ~Mode.plain == 0 else { return .untouched }
     pointee.depth.store(index &+ 1, ordering: .releasing)
     // Model: enter.pin
     inlineCell(index).pointee.store(token, ordering: .releasing)
@@ -47,8 +59,11 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     call.pointee.context = slot.pointee.context
     call.pointee.token = token
     call.pointee.disposition = 0
-    call.pointee.pin = UInt64(index) | UInt64(mode & Mode.counted) << 32
-    guard mode & Mode.counted != 0 else { return .done }
+    guard mode & Mode.counted != 0 else {
+      call.pointee.pin = UInt64(index)
+      return .done
+    }
+    call.pointee.pin = UInt64(index) | UInt64(Mode.counted) << 32
     let cell = cell(of: token)
     guard cell.pointee.token.load(ordering: .relaxed) == token else {
       return .uncounted
@@ -59,16 +74,29 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   @inline(__always)
   package func leaveShort(_ call: CallPointer) -> ShortPath {
-    let token = call.pointee.token
+    let pin = call.pointee.pin
+    let depth = ownDepth
+    if pin & ~(UInt64(Mode.counted) << 32) == 0, depth == 1 {
+      return leaveShort(call, at: 0, isCounted: pin != 0)
+    }
+    // The call is the innermost, and the one below it has not been left.
     let index = call.pointee.depth
-    // The call is the innermost, and the one below has not been left.
-    guard index < Pins.inlineCount, index &+ 1 == ownDepth,
-      inlineCell(index).pointee.load(ordering: .relaxed) == token,
-      index == 0
-        || inlineCell(index &- 1).pointee.load(ordering: .relaxed) != 0,
-      call.pointee.mode & Mode.timed == 0, let slot = Table.slot(of: token)
+    guard index &- 1 < Pins.inlineCount &- 1, index &+ 1 == depth,
+      inlineCell(index &- 1).pointee.load(ordering: .relaxed) != 0,
+      call.pointee.mode & ~Mode.counted == 0
     else { return .untouched }
-    if call.pointee.mode != 0 {
+    return leaveShort(call, at: index, isCounted: call.pointee.mode != 0)
+  }
+
+  @inline(__always)
+  private func leaveShort(
+    _ call: CallPointer, at index: UInt32, isCounted: Bool
+  ) -> ShortPath {
+    let token = call.pointee.token
+    guard inlineCell(index).pointee.load(ordering: .relaxed) == token,
+      let slot = Table.slot(of: token)
+    else { return .untouched }
+    if isCounted {
       let cell = cell(of: token)
       guard cell.pointee.token.load(ordering: .relaxed) == token else {
         return .untouched
@@ -76,7 +104,6 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       cell.countFinished()
     }
     call.pointee.token = Handle.none
-    call.pointee.function = nil
     // Model: leave.clear
     inlineCell(index).pointee.store(0, ordering: .releasing)
     pointee.depth.store(index, ordering: .releasing)

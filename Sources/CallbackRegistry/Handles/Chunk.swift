@@ -27,6 +27,7 @@ package struct Chunk: ~Copyable {
   package static let slotCount: UInt32 = 1 << slotBits
 
   static let headerBytes = 64
+  static let distanceMask = UInt64(slotCount - 1) << 6
   static let bytes =
     headerBytes
     + Int(slotCount)
@@ -57,6 +58,15 @@ extension UnsafeMutablePointer where Pointee == Chunk {
   package func slot(_ indexInChunk: UInt32) -> SlotPointer {
     (UnsafeMutableRawPointer(self) + Chunk.headerBytes)
       .assumingMemoryBound(to: Slot.self) + Int(indexInChunk)
+  }
+
+  /// The slot of a handle whose index is in this chunk. The index stands in
+  /// the handle where, masked, it is the slot's distance in bytes.
+  @inline(__always)
+  package func slot(of handle: UInt64) -> SlotPointer {
+    (UnsafeMutableRawPointer(self) + Chunk.headerBytes
+      + Int(truncatingIfNeeded: handle & Chunk.distanceMask))
+      .assumingMemoryBound(to: Slot.self)
   }
 
   @inline(__always)

@@ -55,7 +55,8 @@ package enum Table {
 
   @inline(__always)
   package static func slot(of handle: UInt64) -> SlotPointer? {
-    slot(at: Handle.index(of: handle))
+    guard let chunk = chunk(at: Handle.index(of: handle)) else { return nil }
+    return chunk.slot(of: handle)
   }
 
   @inline(__always)

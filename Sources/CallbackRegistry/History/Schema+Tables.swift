@@ -50,7 +50,9 @@ extension Schema {
       began_sequence INTEGER NOT NULL,
       began_time_ns INTEGER NOT NULL,
       ended_sequence INTEGER,
-      ended_time_ns INTEGER
+      ended_time_ns INTEGER,
+      title TEXT NOT NULL
+        AS (CASE name WHEN '' THEN 'thread' ELSE name END || '#' || number)
     ) STRICT;
     CREATE INDEX thread_by_ring ON thread (ring, began_sequence);
 

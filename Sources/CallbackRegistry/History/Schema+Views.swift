@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Schema {
+  /// Views that tell what happened, event by event. `{x}` stands for the time
+  /// x of run u, for people (`execute`).
+  static var eventViews: StaticString {
+    """
+    CREATE VIEW event AS
+    SELECT sequence, time_ns, ring, kind, token, callback, argument FROM call
+    UNION ALL
+    SELECT sequence, time_ns, ring, kind, token, callback, argument
+    FROM control_event
+    ORDER BY sequence;
+
+    CREATE VIEW history AS
+    SELECT
+      e.sequence AS sequence,
+      {e.time_ns} AS time,
+      r.run AS run,
+      (SELECT h.title FROM thread h WHERE h.ring = e.ring AND h.began_sequence <= e.sequence
+       ORDER BY h.began_sequence DESC LIMIT 1) AS thread,
+      k.name AS event,
+      CASE e.token WHEN 0 THEN NULL
+        ELSE printf('0x%016x', e.token) END AS token,
+      c.label AS label,
+      CASE e.kind
+        WHEN 2 THEN (SELECT title FROM thread
+          WHERE began_sequence = e.sequence AND ring = e.ring)
+        WHEN 3 THEN 'level ' || (SELECT name FROM level WHERE level = o.value)
+        WHEN 5 THEN
+          CASE o.related WHEN 0 THEN ''
+            ELSE printf('for 0x%016x', o.related) END
+          || coalesce((SELECT ' at ' || file || ':' || line FROM site
+            WHERE site = o.site), '')
+        WHEN 6 THEN coalesce(
+          (SELECT name FROM reason WHERE reason = e.argument),
+          'reason ' || e.argument)
+        WHEN 7 THEN o.value || ' calls'
+          || CASE o.second_value WHEN 0 THEN '' ELSE ', destroyed' END
+        WHEN 8 THEN coalesce(
+          (SELECT name FROM status WHERE status = e.argument),
+          'status ' || e.argument)
+        WHEN 9 THEN printf('0x%016x', o.related)
+        WHEN 10 THEN printf('0x%016x', o.related)
+        WHEN 11 THEN
+          CASE e.argument WHEN 1 THEN 'thread ended' ELSE 'unwound' END
+        WHEN 14 THEN (SELECT name FROM level WHERE level = e.argument)
+        WHEN 15 THEN (SELECT text FROM note n WHERE n.sequence = e.sequence)
+      END AS detail,
+      CASE e.kind WHEN 1 THEN e.argument END AS duration_ns
+    FROM event e
+    JOIN ring r ON r.ring = e.ring
+    JOIN run u ON u.run = r.run
+    LEFT JOIN event_kind k ON k.kind = e.kind
+    LEFT JOIN callback c ON c.callback = e.callback
+    LEFT JOIN control_event o ON o.sequence = e.sequence;
+
+    CREATE VIEW timeline AS
+    SELECT time, run, thread, event, token, label, detail, duration_ns,
+      sequence
+    FROM (
+      SELECT h.*, e.time_ns AS moment FROM history h
+      JOIN event e ON e.sequence = h.sequence)
+    ORDER BY run, moment, sequence;
+
+    CREATE VIEW slowest AS
+    SELECT h.duration_ns AS duration_ns, h.time AS time, h.run AS run,
+      h.thread AS thread, h.token AS token, h.label AS label,
+      h.sequence AS sequence
+    FROM (SELECT sequence, argument FROM call
+      ORDER BY argument DESC LIMIT 100) s
+    CROSS JOIN history h ON h.sequence = s.sequence
+    ORDER BY s.argument DESC;
+
+    CREATE VIEW losses AS
+    SELECT l.run AS run, r.number AS ring, l.events AS events,
+      k.name AS cause,
+      {l.first_time_ns} AS first_time,
+      {l.last_time_ns} AS last_time,
+      l.first_ring_sequence AS first_ring_sequence,
+      l.last_ring_sequence AS last_ring_sequence
+    FROM loss l
+    JOIN run u ON u.run = l.run
+    LEFT JOIN ring r ON r.ring = l.ring
+    LEFT JOIN loss_cause k ON k.cause = l.cause
+    ORDER BY l.loss;
+
+    CREATE VIEW in_flight_at_crash AS
+    SELECT f.run AS run, h.title AS thread, f.depth AS depth,
+      printf('0x%016x', f.token) AS token, c.label AS label,
+      {f.began_time_ns} AS began_time
+    FROM in_flight f
+    JOIN run u ON u.run = f.run
+    LEFT JOIN thread h ON h.thread = f.thread
+    LEFT JOIN callback c ON c.callback = f.callback
+    ORDER BY f.run, f.ring, f.depth;
+    """
+  }
+}
