@@ -24,7 +24,7 @@ package func cbr_enter_typed(
   _ call: UnsafeMutablePointer<cbr_call>!
 ) -> cbr_status {
   guard let call else { return refuse("call is NULL") }
-  return Entering.enterFully(token, .typed(type_tag), call: call.record).inC
+  return cbr_status(Entering.enter(token, tag: type_tag, call: call.record))
 }
 
 @c @implementation

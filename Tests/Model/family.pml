@@ -19,6 +19,11 @@ byte born_under[SLOTS];         /* the owner's token, kept for assertions */
 #define quiet(slot) (leases[slot] == 0 && children[slot] == 0)
 #endif
 
+/* A child that was registered under the token and is not destroyed yet. */
+#define survives(child, token) \
+  (born_under[child] == token && word[child] % 8 != FREE && \
+   !is_destroyed(token_in(child)))
+
 #ifndef prepare
 #define prepare(token) skip
 #endif
@@ -47,25 +52,9 @@ inline unlink(token) {
   }
 }
 
-/* Every child that was ever registered under it has been destroyed. */
-inline assert_childless(token) {
-  d_step {
-    i = 0;
-    do
-    :: i < SLOTS ->
-       assert(born_under[i] != token || word[i] == in_state(token_in(i), FREE)
-              || is_destroyed(token_in(i)));
-       i++
-    :: else -> break
-    od;
-    i = 0
-  }
-}
-
 /* Leaves the owner's token in `owner`. */
 inline release(token) {
   prepare(token);
-  assert_childless(token);
 #if defined(UNLINK_BEFORE_DESTROY)
   unlink(token);
   run_destroy(token);

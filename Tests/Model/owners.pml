@@ -22,7 +22,10 @@
 #define CHILD_ENDERS 1
 #endif
 
-#define PINNERS (READERS + 1)
+#ifndef REGISTRARS
+#define REGISTRARS 1
+#endif
+#define PINNERS (READERS + REGISTRARS)
 #define THREADS (PINNERS + ENDERS + CHILD_ENDERS)
 #define PENDING 2
 
@@ -174,7 +177,7 @@ init {
     :: n < PINNERS ->
        run Memory(n);
        if
-       :: n == 0 -> run Registrar(n)
+       :: n < REGISTRARS -> run Registrar(n)
        :: else -> run Reader(n)
        fi;
        n++

@@ -58,16 +58,6 @@ byte finished;                  /* threads that are done */
 
 /* --- Destroying ------------------------------------------------------- */
 
-inline run_destroy(token) {
-  d_step {                                                  /* end.destroy */
-    assert(inside[slot_of(token)] == 0);
-    assert(leases[slot_of(token)] == 0);
-    assert(!is_destroyed(token));
-    destroyed[slot_of(token)] =
-      destroyed[slot_of(token)] | bit(generation_of(token))
-  }
-}
-
 #if defined(LEAVER_DESTROYS_DYING)
 #define may_claim(token) (is(token, DRAINING) || is(token, DYING))
 #elif defined(STALE_CLAIM)
@@ -90,6 +80,19 @@ inline finish(token) {
   release(token)
 }
 #endif
+
+inline run_destroy(token) {
+  d_step {                                                  /* end.destroy */
+    assert(inside[slot_of(token)] == 0);
+    assert(leases[slot_of(token)] == 0);
+    assert(!is_destroyed(token));
+#ifdef OWNERS
+    assert(!survives(1, token) && !survives(SLOTS - 1, token));
+#endif
+    destroyed[slot_of(token)] =
+      destroyed[slot_of(token)] | bit(generation_of(token))
+  }
+}
 
 /* Many may try, one wins. */
 inline claim(token) {

@@ -172,15 +172,14 @@ CBR_PRIVATE char *cbr_absolute_path(const char *path);
 
 /* ----------------------------------------------------------- test hooks -- */
 
-#ifdef CBR_TEST_HOOKS
 /* Tests drive exact interleavings here: called at each named point with the
- * point's number and the handle concerned. */
+ * point's number and the handle concerned. Only a library that was built for
+ * tests defines the variable, and only there is this used. */
 extern void (*cbr_platform_hook)(int32_t point, uint64_t handle);
 CBR_INLINE void cbr_hook(int32_t point, uint64_t handle) {
   void (*hook)(int32_t, uint64_t) =
       __atomic_load_n(&cbr_platform_hook, __ATOMIC_ACQUIRE);
   if (hook) hook(point, handle);
 }
-#endif
 
 #endif

@@ -26,35 +26,70 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   // The outermost call of a thread has instructions of its own: its depths are
   // constants, so that a call need not wait for the memory of the one before.
 
+  /// Enters a token that is not timed.
   @inline(__always)
   package func enterShort(
     _ token: UInt64, slot: SlotPointer, call: CallPointer
   ) -> ShortPath {
+    let mode = slot.pointee.mode.load(ordering: .relaxed)
     let depth = ownDepth
+    guard mode & ~Mode.plain == 0 else { return .untouched }
     if depth == 0 {
-      return enterShort(token, slot: slot, call: call, at: 0)
+      return enter(token, slot: slot, checked: slot, call, at: 0, mode: mode)
     }
     guard depth < Pins.inlineCount else { return .untouched }
-    return enterShort(token, slot: slot, call: call, at: depth)
+    return enter(
+      token, slot: slot, checked: slot, call, at: depth, mode: mode)
+  }
+
+  /// Enters a token that has a type tag and is not timed.
+  @inline(__always)
+  package func enterShort(
+    _ token: UInt64, tag: UInt64, slot: SlotPointer, call: CallPointer
+  ) -> ShortPath {
+    let mode = slot.pointee.mode.load(ordering: .relaxed)
+    let depth = ownDepth
+    guard mode & ~Mode.plain == Mode.tagged, depth < Pins.inlineCount else {
+      return .untouched
+    }
+    return enter(
+      token, slot: slot, checked: slot, call, at: depth, mode: mode, tag: tag)
+  }
+
+  /// Enters a token that is timed. The stamp is taken before the check (A2).
+  @inline(__always)
+  package func enterTimed(
+    _ token: UInt64, slot: SlotPointer, call: CallPointer
+  ) -> ShortPath {
+    let mode = slot.pointee.mode.load(ordering: .relaxed)
+    let depth = ownDepth
+    guard mode & ~Mode.plain == Mode.timed, depth < Pins.inlineCount else {
+      return .untouched
+    }
+    let began = Ticks.now
+    call.pointee.began = began
+    return enter(
+      token, slot: slot, checked: slot.after(ticks: began), call, at: depth,
+      mode: mode)
   }
 
   @inline(__always)
-  private func enterShort(
-    _ token: UInt64, slot: SlotPointer, call: CallPointer, at index: UInt32
+  private func enter(
+    _ token: UInt64, slot: SlotPointer, checked: SlotPointer,
+    _ call: CallPointer, at index: UInt32, mode: UInt32, tag: UInt64 = 0
   ) -> ShortPath {
-    let mode = slot.pointee.mode.load(ordering: .relaxed)
-    guard mode & ~Mode.plain == 0 else { return .untouched }
     pointee.depth.store(index &+ 1, ordering: .releasing)
     // Model: enter.pin
     inlineCell(index).pointee.store(token, ordering: .releasing)
     Hook.enterPinned.reached(token)
     cbr_light_fence()
     // Model: enter.check
-    let word = slot.pointee.word.load(ordering: .acquiring)
+    let word = checked.pointee.word.load(ordering: .acquiring)
     Hook.enterChecked.reached(token)
     // Only now is the mode known to be this token's.
     guard word == token, slot.pointee.mode.load(ordering: .relaxed) == mode
     else { return .pinned }
+    if tag != 0, slot.typeTag != tag { return .pinned }
     call.pointee.function = slot.pointee.function
     call.pointee.context = slot.pointee.context
     call.pointee.token = token
@@ -63,7 +98,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       call.pointee.pin = UInt64(index)
       return .done
     }
-    call.pointee.pin = UInt64(index) | UInt64(Mode.counted) << 32
+    call.pointee.pin = UInt64(index) | UInt64(mode & Mode.levelMask) << 32
     let cell = cell(of: token)
     guard cell.pointee.token.load(ordering: .relaxed) == token else {
       return .uncounted

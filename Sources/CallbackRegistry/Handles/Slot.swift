@@ -36,6 +36,7 @@ package struct Slot: ~Copyable {
   package let leases = Atomic<UInt32>(0)
   package let mode = Atomic<UInt32>(0)
   package var destroy: Destroy?
+  /// A registry's body, a token's interface, or a token's type tag.
   package var body: UnsafeMutableRawPointer?
   package let owner = Atomic<UInt32>(Slot.noIndex)
   package var next: UInt32 = Slot.noIndex
@@ -49,7 +50,8 @@ package struct Slot: ~Copyable {
 }
 
 package struct SlotDetail: ~Copyable {
-  /// A token's type tag, or the address of an owner's object.
+  /// A token's type tag, the address of an owner's object, or the token that
+  /// a lease holds.
   package var typeTag: UInt64 = 0
   package var registeredTime: UInt64 = 0
   package var endedTime: UInt64 = 0
@@ -62,6 +64,17 @@ package struct SlotDetail: ~Copyable {
   package let link = Atomic<UInt32>(Slot.noIndex)
 
   package init() {}
+}
+
+extension UnsafeMutablePointer where Pointee == Slot {
+  /// The type tag of a tagged token, where a call can read it at no cost.
+  @inline(__always)
+  package var typeTag: UInt64 {
+    get { UInt64(UInt(bitPattern: pointee.body)) }
+    nonmutating set {
+      pointee.body = UnsafeMutableRawPointer(bitPattern: UInt(newValue))
+    }
+  }
 }
 
 package typealias SlotPointer = UnsafeMutablePointer<Slot>

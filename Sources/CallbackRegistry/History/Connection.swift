@@ -7,8 +7,7 @@ import CSQLite
 struct Connection {
   private let raw: OpaquePointer
 
-  /// Opens a database file, or one in memory. `failed` gets the connection
-  /// that could not be opened, for what it knows of the reason.
+  /// Opens a database file, made when it is missing, or one in memory.
   static func open(
     _ path: UnsafePointer<CChar>?
   ) throws(DatabaseError) -> Connection {
@@ -73,6 +72,17 @@ struct Connection {
 
   /// What SQLite says about the last thing that failed.
   var message: UnsafePointer<CChar>? { sqlite3_errmsg(raw) }
+
+  /// Switches to a write-ahead log; false where none is possible.
+  func switchToLog() throws(DatabaseError) -> Bool {
+    let statement = try prepare("PRAGMA journal_mode = WAL")
+    defer { statement.finalize() }
+    guard try statement.step(), let mode = statement.text(0) else {
+      return false
+    }
+    let log: StaticString = "wal"
+    return areEqual(mode, log.characters, length: 4)
+  }
 
   /// How long a statement waits for another program's lock.
   func waitForLocks(milliseconds: Int32) {

@@ -15,6 +15,9 @@ struct DatabaseError: Error {
   /// SQLite's own words for the code.
   var text: UnsafePointer<CChar>? { sqlite3_errstr(code) }
 
+  /// The file is not what this library made.
+  static var corrupt: DatabaseError { DatabaseError(code: SQLITE_CORRUPT) }
+
   static var noMemory: DatabaseError { DatabaseError(code: SQLITE_NOMEM) }
 }
 

@@ -32,12 +32,8 @@ enum Schema {
   private static func createViews(
     _ template: StaticString, on connection: Connection
   ) throws(DatabaseError) {
-    let size = 32_768
-    guard let buffer = Memory.allocate(CChar.self, count: size) else {
-      throw .noMemory
-    }
-    defer { Memory.release(buffer) }
-    var text = Text(buffer, size: size)
+    let statement = try Scratch(bytes: 32_768)
+    var text = statement.text
     let characters = template.characters
     var index = 0
     while index < template.utf8CodeUnitCount {
@@ -51,8 +47,7 @@ enum Schema {
         time: characters + operand, length: index - operand, to: &text)
       index += 1
     }
-    if text.isCut { throw .noMemory }
-    try connection.execute(buffer)
+    try connection.execute(statement.start)
   }
 
   private static var opening: CChar { 0x7B }

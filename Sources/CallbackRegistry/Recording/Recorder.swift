@@ -40,7 +40,9 @@ package struct Recorder: ~Copyable {
 
   /// Events that could not be kept: what statistics show at once.
   package let lost = Atomic<UInt64>(0)
-  /// Those among them of threads for which there was no memory for a ring.
+  /// Those among them of threads for which there was no memory for a ring,
+  /// and what the writer has not taken over of these.
+  package let lostWithoutRing = Atomic<UInt64>(0)
   package internal(set) var ringless = Loss()
 
   package var callbacks = Dictionary()

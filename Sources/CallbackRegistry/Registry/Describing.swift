@@ -16,6 +16,7 @@ struct Description {
   var endedThread: UInt32
   var endReason: UInt32
   var leases: UInt32
+  var typeTag: UInt64
 }
 
 extension UnsafeMutablePointer where Pointee == Registry {
@@ -37,7 +38,8 @@ extension UnsafeMutablePointer where Pointee == Registry {
         endedTime: detail.pointee.endedTime,
         endedThread: detail.pointee.endedThread,
         endReason: detail.pointee.endReason.load(ordering: .relaxed),
-        leases: slot.pointee.leases.load(ordering: .relaxed))
+        leases: slot.pointee.leases.load(ordering: .relaxed),
+        typeTag: detail.pointee.typeTag)
     }
   }
 

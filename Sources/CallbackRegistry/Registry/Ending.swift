@@ -89,6 +89,9 @@ package enum Ending {
       park(chain, access)
       return .parked
     }
+    // What was parked may belong to what has ended now.
+    chain.append(
+      registry.pointee.lock.locked { registry.pointee.parked.takeAll() })
     settle(chain, access)
     if handle == registry.pointee.handle { Finishing.closeIfEmpty(access) }
     return .marked
@@ -214,7 +217,6 @@ extension UnsafeMutablePointer where Pointee == Registry {
     markBelongings(
       of: chain.first, reason: Reason.registryClosed, thread: thread,
       time: time, into: &chain)
-    chain.append(pointee.parked.takeAll())
     return true
   }
 
@@ -279,9 +281,8 @@ extension UnsafeMutablePointer where Pointee == Registry {
       let slot = Table.knownSlot(at: index)
       let handle = Handle.handle(
         ofWord: slot.pointee.word.load(ordering: .relaxed))
-      let detail = Table.knownDetail(at: index)
-      // What was parked has been recorded by whoever ended it.
-      if detail.pointee.endedTime == time, isRecorded(slot) {
+      if isRecorded(slot) {
+        let detail = Table.knownDetail(at: index)
         record(
           .ended, handle,
           argument: detail.pointee.endReason.load(ordering: .relaxed),

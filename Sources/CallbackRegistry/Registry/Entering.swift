@@ -29,7 +29,16 @@ package enum Entering {
   private static func enterFunction(
     _ token: UInt64, call: CallPointer
   ) -> Int32 {
-    enterFully(token, .function, call: call).rawValue
+    guard let thread = ThreadPointer.current,
+      let slot = Table.slot(of: token)
+    else { return enterFully(token, .function, call: call).rawValue }
+    switch thread.enterTimed(token, slot: slot, call: call) {
+    case .done: return Status.ok.rawValue
+    case .pinned: return reenter(token, thread: thread, call: call)
+    case .uncounted: return count(token, thread: thread)
+    case .untouched, .departed:
+      return enterFully(token, .function, call: call).rawValue
+    }
   }
 
   /// The short path found no plain live token: withdraws, and looks closer.
@@ -39,6 +48,37 @@ package enum Entering {
   ) -> Int32 {
     withdraw(thread.ownDepth &- 1, token, thread: thread)
     return enterFully(token, .function, call: call).rawValue
+  }
+
+  /// Begins a call of a function under a type tag.
+  @inline(__always)
+  package static func enter(
+    _ token: UInt64, tag: UInt64, call: CallPointer
+  ) -> Int32 {
+    guard let thread = ThreadPointer.current, tag != 0,
+      let slot = Table.slot(of: token)
+    else { return enterTyped(token, tag, call: call) }
+    switch thread.enterShort(token, tag: tag, slot: slot, call: call) {
+    case .done: return Status.ok.rawValue
+    case .pinned: return reenter(token, tag, thread: thread, call: call)
+    case .uncounted: return count(token, thread: thread)
+    case .untouched, .departed: return enterTyped(token, tag, call: call)
+    }
+  }
+
+  @inline(never)
+  private static func enterTyped(
+    _ token: UInt64, _ tag: UInt64, call: CallPointer
+  ) -> Int32 {
+    enterFully(token, .typed(tag), call: call).rawValue
+  }
+
+  @inline(never)
+  private static func reenter(
+    _ token: UInt64, _ tag: UInt64, thread: ThreadPointer, call: CallPointer
+  ) -> Int32 {
+    withdraw(thread.ownDepth &- 1, token, thread: thread)
+    return enterFully(token, .typed(tag), call: call).rawValue
   }
 
   @inline(never)

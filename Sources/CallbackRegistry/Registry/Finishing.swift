@@ -120,8 +120,10 @@ extension Finishing {
     let registry = access.registry
     let handle = registry.pointee.handle
     let slot = Table.knownSlot(at: registry.index)
+    // A closer that sets this later looks for children itself, afterwards.
+    guard registry.isClosing else { return }
     let isEmpty = registry.pointee.lock.locked {
-      registry.isClosing && !Protocol.hasChildren(handle)
+      !Protocol.hasChildren(handle)
     }
     guard isEmpty else { return }
     let (isMarked, _) = slot.pointee.word.compareExchange(

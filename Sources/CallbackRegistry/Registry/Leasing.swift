@@ -48,7 +48,7 @@ package enum Leasing {
     let detail = Table.knownDetail(at: Handle.index(of: token))
     let new = NewSlot(
       kind: .lease,
-      names: Names(
+      origin: Origin(
         callback: detail.pointee.callback, site: detail.pointee.site),
       owner: Handle.none, mode: Mode.notCallable, thread: thread)
     do throws(Status) {

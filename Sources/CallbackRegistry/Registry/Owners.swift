@@ -94,9 +94,9 @@ extension UnsafeMutablePointer where Pointee == Registry {
     label: UnsafePointer<CChar>?, parent: UInt64, object: UInt64,
     _ access: borrowing Access, out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
-    let names = try internNames(label: label, file: nil, line: 0)
+    let origin = try internOrigin(label: label, file: nil, line: 0)
     let new = NewSlot(
-      kind: .owner, names: names, owner: parent,
+      kind: .owner, origin: origin, owner: parent,
       mode: Mode.notCallable | level.mode, thread: access.thread,
       object: object)
     try add(new, access, out: out) { _, detail in

@@ -65,16 +65,20 @@ package enum Registering {
       interface = found
     }
     do throws(Status) {
-      let names = try registry.internNames(
+      let origin = try registry.internOrigin(
         label: what.label, file: what.file, line: what.line)
       let new = NewSlot(
-        kind: .token, names: names, owner: what.owner,
+        kind: .token, origin: origin, owner: what.owner,
         mode: mode(of: what, level: registry.level), thread: thread)
       try registry.add(new, access, out: out) { slot, detail in
         slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
         slot.pointee.context = what.context
         slot.pointee.destroy = what.destroy
-        slot.pointee.body = UnsafeMutableRawPointer(interface)
+        if let interface {
+          slot.pointee.body = UnsafeMutableRawPointer(interface)
+        } else {
+          slot.typeTag = what.typeTag
+        }
         detail.pointee.typeTag = what.typeTag
       }
     } catch {
@@ -142,7 +146,7 @@ package enum Registering {
 /// A slot that is about to come to life.
 struct NewSlot {
   let kind: HandleKind
-  let names: Names
+  let origin: Origin
   let owner: UInt64
   let mode: UInt32
   let thread: ThreadPointer
@@ -151,27 +155,27 @@ struct NewSlot {
 }
 
 /// A label and a site, by their numbers in the recorder's dictionaries.
-struct Names {
+struct Origin {
   var callback: UInt32
   var site: UInt32
 }
 
 extension UnsafeMutablePointer where Pointee == Registry {
-  func internNames(
+  func internOrigin(
     label: UnsafePointer<CChar>?, file: UnsafePointer<CChar>?, line: UInt32
-  ) throws(Status) -> Names {
+  ) throws(Status) -> Origin {
     let recorder = pointee.recorder
-    let names: Names? = recorder.pointee.monitor.locked {
+    let origin: Origin? = recorder.pointee.monitor.locked {
       guard
         let callback = recorder.pointee.callbacks.intern(text: label, line: 0)
       else { return nil }
-      guard let file else { return Names(callback: callback, site: 0) }
+      guard let file else { return Origin(callback: callback, site: 0) }
       guard let site = recorder.pointee.sites.intern(text: file, line: line)
       else { return nil }
-      return Names(callback: callback, site: site)
+      return Origin(callback: callback, site: site)
     }
-    guard let names else { throw .noMemory }
-    return names
+    guard let origin else { throw .noMemory }
+    return origin
   }
 
   /// Gives out a handle: everything is written before the word is published,
@@ -201,8 +205,8 @@ extension UnsafeMutablePointer where Pointee == Registry {
       let slot = Table.knownSlot(at: taken.index)
       let detail = Table.knownDetail(at: taken.index)
       detail.pointee.registeredTime = time
-      detail.pointee.callback = new.names.callback
-      detail.pointee.site = new.names.site
+      detail.pointee.callback = new.origin.callback
+      detail.pointee.site = new.origin.site
       detail.pointee.registeredThread = new.thread.pointee.number.load(
         ordering: .relaxed)
       detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
@@ -225,7 +229,7 @@ extension UnsafeMutablePointer where Pointee == Registry {
     record(
       .registered, handle, argument: new.mode, time: time,
       payload: Payload(
-        owner, UInt64(new.names.callback) << 32 | UInt64(new.names.site),
+        owner, UInt64(new.origin.callback) << 32 | UInt64(new.origin.site),
         Table.knownDetail(at: Handle.index(of: handle)).pointee.typeTag),
       thread: new.thread)
   }

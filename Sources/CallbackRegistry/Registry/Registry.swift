@@ -75,7 +75,7 @@ extension UnsafeMutablePointer where Pointee == Registry {
     Level(rawValue: pointee.level.load(ordering: .relaxed)) ?? .calls
   }
 
-  /// Whether its end has begun. Stable under the lock.
+  /// Whether its end has begun. It changes only under the lock.
   var isClosing: Bool {
     Table.knownSlot(at: index).pointee.mode.load(ordering: .relaxed)
       & Mode.closing != 0

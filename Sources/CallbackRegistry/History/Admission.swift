@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CSQLite
+
+/// Whether a file may be used as a history. Only reads.
+enum Admission {
+  /// Returns whether the database is empty, and a history is to be made.
+  static func check(_ connection: Connection) throws(OpeningError) -> Bool {
+    if connection.isReadOnly { throw .readOnly }
+    let application: Int64
+    let format: Int64
+    let tables: Int64
+    do throws(DatabaseError) {
+      application = try connection.integer("PRAGMA application_id") ?? 0
+      format = try connection.integer("PRAGMA user_version") ?? 0
+      tables =
+        try connection.integer("SELECT count(*) FROM sqlite_schema") ?? 0
+    } catch { throw .database(error) }
+    if application == Schema.applicationIdentifier {
+      if format > Schema.format { throw .newer(format: format) }
+      return tables == 0
+    }
+    if tables > 0 || application != 0 || format != 0 {
+      throw .notAHistory(application: application)
+    }
+    return true
+  }
+}

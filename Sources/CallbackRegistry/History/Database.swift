@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import CSQLite
+
+/// An open database, and the row of this process's run in it.
+struct Database {
+  let connection: Connection
+  let run: Int64
+
+  /// How long one statement waits for another program's lock. The writer
+  /// tries again; whoever opens a history is told.
+  private static var lockMilliseconds: Int32 { 100 }
+  private static var openingMilliseconds: Int32 { 2_000 }
+
+  /// Opens the database of a history, made when it is missing; in memory
+  /// without a path. Nothing is changed in a file that is not a history.
+  static func open(
+    _ path: UnsafePointer<CChar>?
+  ) throws(OpeningError) -> Database {
+    let connection: Connection
+    do throws(DatabaseError) {
+      connection = try Connection.open(path)
+    } catch { throw .database(error) }
+    do throws(OpeningError) {
+      connection.waitForLocks(milliseconds: openingMilliseconds)
+      let isNew = path == nil ? true : try Admission.check(connection)
+      return try set(up: connection, isNew: isNew, isFile: path != nil)
+    } catch {
+      connection.close()
+      throw error
+    }
+  }
+
+  private static func set(
+    up connection: Connection, isNew: Bool, isFile: Bool
+  ) throws(OpeningError) -> Database {
+    do throws(DatabaseError) {
+      if isFile {
+        try connection.execute(
+          "PRAGMA page_size = 8192; PRAGMA synchronous = NORMAL")
+        guard try connection.switchToLog() else { throw noLog }
+      }
+      try connection.execute(
+        """
+        PRAGMA trusted_schema = OFF; PRAGMA secure_delete = FAST;
+        PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
+        PRAGMA cache_size = -8192
+        """)
+      let run = try begin(on: connection, isNew: isNew)
+      connection.waitForLocks(milliseconds: lockMilliseconds)
+      return Database(connection: connection, run: run)
+    } catch {
+      throw error.code == noLog.code ? .noLog : .database(error)
+    }
+  }
+
+  /// A code that SQLite itself does not use here.
+  private static var noLog: DatabaseError {
+    DatabaseError(code: SQLITE_NOLFS)
+  }
+
+  /// Makes the schema and the run's row in one transaction.
+  private static func begin(
+    on connection: Connection, isNew: Bool
+  ) throws(DatabaseError) -> Int64 {
+    try connection.execute("BEGIN IMMEDIATE")
+    do throws(DatabaseError) {
+      // Another process may have been faster.
+      let tables = try connection.integer("SELECT count(*) FROM sqlite_schema")
+      if isNew, tables == 0 { try Schema.create(on: connection) }
+      let run = try Run.begin(on: connection)
+      try connection.execute("COMMIT")
+      return run
+    } catch {
+      if connection.isInTransaction { try? connection.execute("ROLLBACK") }
+      throw error
+    }
+  }
+}
+
+/// Why a history could not be opened.
+enum OpeningError: Error {
+  case database(DatabaseError)
+  case readOnly
+  case notAHistory(application: Int64)
+  case newer(format: Int64)
+  case noLog
+}

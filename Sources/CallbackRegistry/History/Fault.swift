@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import CSQLite
+
+/// A time during which the database could not be written.
+struct Fault {
+  private(set) var failures: UInt64 = 0
+  private(set) var code: Int32 = 0
+  private(set) var beganAt: UInt64 = 0
+  private(set) var lostBefore: UInt64 = 0
+  /// A row's number was taken already: someone else has added rows.
+  private(set) var needsRepair = false
+
+  /// Another program's lock is waited for as long as this before it counts
+  /// as a fault.
+  static var patience: UInt64 { 5_000_000_000 }
+  private static var firstPause: UInt64 { 20_000_000 }
+  private static var longestPause: UInt64 { 1_000_000_000 }
+
+  var isThere: Bool { failures > 0 }
+
+  mutating func add(_ error: DatabaseError, lost: UInt64) {
+    if failures == 0 {
+      beganAt = cbr_monotonic_nanoseconds()
+      lostBefore = lost
+    }
+    failures += 1
+    code = error.code
+    needsRepair = error.primary == SQLITE_CONSTRAINT
+  }
+
+  /// Whether there is nothing wrong but a lock that may soon be free.
+  var isPatient: Bool {
+    DatabaseError(code: code).isBusy
+      && cbr_monotonic_nanoseconds() &- beganAt < Self.patience
+  }
+
+  /// How long to wait before the next try.
+  var pause: UInt64 {
+    isPatient
+      ? 1_000_000
+      : min(Self.firstPause << min(failures, 8), Self.longestPause)
+  }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the writer says to SQLite, over and over.
+enum Sentence: Int {
+  case begin
+  case commit
+  case takeSequences
+  case addCallback
+  case addSite
+  case addRing
+  case advanceRing
+  case addThread
+  case endThread
+  case findToken
+  case addToken
+  case addCalls
+  case addLife
+  case addControl
+  case addNote
+  case addRefusals
+  case addAggregate
+  case addLoss
+  case addSync
+  case addFault
+  case advanceSegment
+  case endRun
+  case repairSequence
+
+  static var count: Int { repairSequence.rawValue + 1 }
+
+  var sql: StaticString {
+    switch self {
+    case .begin: "BEGIN IMMEDIATE"
+    case .commit: "COMMIT"
+    case .takeSequences:
+      """
+      UPDATE meta SET value = value + ?1 WHERE name = 'next_sequence'
+      RETURNING value - ?1
+      """
+    case .addCallback:
+      """
+      INSERT INTO callback (label) VALUES (?1)
+      ON CONFLICT (label) DO UPDATE SET label = label RETURNING callback
+      """
+    case .addSite:
+      """
+      INSERT INTO site (file, line) VALUES (?1, ?2)
+      ON CONFLICT (file, line) DO UPDATE SET line = line RETURNING site
+      """
+    case .addRing:
+      """
+      INSERT INTO ring (run, number, capacity_records) VALUES (?1, ?2, ?3)
+      """
+    case .advanceRing:
+      """
+      UPDATE ring SET consumed_position = ?2, consumed_events = ?3, rows = ?4,
+        updates = ?5, aggregated = ?6, lost = ?7 WHERE ring = ?1
+      """
+    case .addThread:
+      """
+      INSERT INTO thread (run, ring, number, kernel_number, name,
+        began_sequence, began_time_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      """
+    case .endThread:
+      """
+      UPDATE thread SET ended_sequence = ?2, ended_time_ns = ?3
+      WHERE thread = ?1
+      """
+    case .findToken:
+      """
+      SELECT registration, callback FROM token WHERE token = ?1 AND run = ?2
+      """
+    case .addToken:
+      """
+      INSERT INTO token (token, run, kind, callback, owner, flags, level, tag,
+        registered_sequence, registered_time_ns, registered_site,
+        registered_thread)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+      ON CONFLICT (token, run) DO UPDATE SET callback = ?4, owner = ?5,
+        flags = ?6, level = ?7, tag = ?8, registered_sequence = ?9,
+        registered_time_ns = ?10, registered_site = ?11,
+        registered_thread = ?12
+      WHERE registered_sequence IS NULL
+      RETURNING registration
+      """
+    case .addCalls:
+      """
+      UPDATE token SET calls = calls + ?2, call_rows = call_rows + ?3,
+        aggregated = aggregated + ?4, total_ns = total_ns + ?5,
+        max_ns = max(max_ns, ?6),
+        last_time_ns = max(coalesce(last_time_ns, ?7), ?7)
+      WHERE registration = ?1
+      """
+    case .addLife:
+      """
+      UPDATE token SET refusals = refusals + ?2, abandoned = abandoned + ?3,
+        leases = leases + ?4, leases_ended = leases_ended + ?5,
+        outstanding = CASE WHEN ?6 < attempts THEN outstanding
+          ELSE coalesce(?7, outstanding) END,
+        attempts = CASE WHEN ?6 < attempts THEN attempts
+          ELSE coalesce(?6, attempts) END,
+        ended_sequence = coalesce(ended_sequence, ?8),
+        ended_time_ns = coalesce(ended_time_ns, ?9),
+        ended_thread = coalesce(ended_thread, ?10),
+        ended_reason = coalesce(ended_reason, ?11),
+        settled_sequence = coalesce(settled_sequence, ?12),
+        settled_time_ns = coalesce(settled_time_ns, ?13),
+        destroyed = coalesce(destroyed, ?14)
+      WHERE registration = ?1
+      """
+    case .addControl:
+      """
+      INSERT INTO control_event (sequence, time_ns, ring, kind, token,
+        callback, argument, thread, ring_sequence, related, site, value,
+        second_value)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+      """
+    case .addNote: "INSERT INTO note VALUES (?1, ?2, ?3)"
+    case .addRefusals:
+      """
+      INSERT INTO refusal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+      ON CONFLICT DO UPDATE SET refusals = refusals + ?5,
+        last_sequence = ?7, last_time_ns = ?9
+      """
+    case .addAggregate:
+      """
+      INSERT INTO aggregate VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+      ON CONFLICT DO UPDATE SET calls = calls + ?4, total_ns = total_ns + ?5,
+        max_ns = max(max_ns, ?6), first_time_ns = min(first_time_ns, ?7),
+        last_time_ns = max(last_time_ns, ?8)
+      """
+    case .addLoss:
+      """
+      INSERT INTO loss (run, ring, first_ring_sequence, last_ring_sequence,
+        events, cause, first_time_ns, last_time_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+      """
+    case .addSync:
+      """
+      INSERT INTO clock_sync (run, ticks, time_ns, realtime_ns)
+      VALUES (?1, ?2, ?3, ?4)
+      """
+    case .addFault:
+      """
+      INSERT INTO fault (run, cause, sqlite_code, began_time_ns,
+        ended_time_ns, failures, lost) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      """
+    case .advanceSegment:
+      """
+      UPDATE segment SET rows = rows + ?2,
+        first_sequence = coalesce(first_sequence, ?3), last_sequence = ?4,
+        first_time_ns = min(coalesce(first_time_ns, ?5), ?5),
+        last_time_ns = max(coalesce(last_time_ns, ?6), ?6)
+      WHERE segment = ?1
+      """
+    case .endRun:
+      "UPDATE run SET ended = ?2, ended_time_ns = ?3 WHERE run = ?1"
+    case .repairSequence:
+      """
+      UPDATE meta SET value = max(value,
+        1 + coalesce((SELECT max(sequence) FROM call), 0),
+        1 + coalesce((SELECT max(sequence) FROM control_event), 0))
+      WHERE name = 'next_sequence'
+      """
+    }
+  }
+}

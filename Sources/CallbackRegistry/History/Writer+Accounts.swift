@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+extension Writer {
+  /// Writes what the batch adds up to, and how far it has come.
+  mutating func writeAccounts(first: UInt64) throws(DatabaseError) {
+    if batch.overBudget | batch.overRing != 0 {
+      for index in 0..<batch.cells.count {
+        let cell = batch.cells.pointer(to: index)
+        try write(cell.pointee.overBudget, cause: 1, of: cell)
+        try write(cell.pointee.overRing, cause: 2, of: cell)
+      }
+    }
+    for index in 0..<batch.lossCount { try write(batch.losses[index]) }
+    for index in 0..<cursors.count {
+      let cursor = cursors.pointer(to: index)
+      let hasMoved =
+        cursor.pointee.working.position != cursor.pointee.committed.position
+        || cursor.pointee.working.lost != cursor.pointee.committed.lost
+      if hasMoved { try writePosition(of: cursor) }
+    }
+    if batch.callCount > 0 { try writeSegment(first: first) }
+    try writeSync()
+    if fault.isThere { try writeFault() }
+  }
+
+  private func write(
+    _ sum: CallSum, cause: Int64, of cell: UnsafeMutablePointer<Cell>
+  ) throws(DatabaseError) {
+    if sum.calls == 0 { return }
+    let statement = statements[.addAggregate]
+    statement.bind(1, cell.pointee.handle)
+    statement.bind(2, run)
+    statement.bind(3, cause)
+    statement.bind(4, sum.calls)
+    statement.bind(5, sum.nanoseconds)
+    statement.bind(6, sum.longest)
+    statement.bind(7, cell.pointee.firstAggregated)
+    statement.bind(8, cell.pointee.lastTime)
+    try statement.run()
+  }
+
+  private func write(_ loss: LossRow) throws(DatabaseError) {
+    let statement = statements[.addLoss]
+    statement.bind(1, run)
+    if loss.cursor == LossRow.noCursor {
+      for index in Int32(2)...4 { statement.bindNull(index) }
+      statement.bind(6, Int64(3))
+    } else {
+      let cursor = cursors.pointer(to: Int(loss.cursor))
+      statement.bind(2, cursor.pointee.working.row)
+      statement.bind(3, loss.first)
+      statement.bind(4, loss.first &+ loss.count &- 1)
+      statement.bind(6, Int64(fault.isThere ? 2 : 1))
+    }
+    statement.bind(5, loss.count)
+    statement.bind(7, loss.firstTime)
+    statement.bind(8, loss.lastTime)
+    try statement.run()
+  }
+
+  private func writePosition(
+    of cursor: UnsafeMutablePointer<Cursor>
+  ) throws(DatabaseError) {
+    let progress = cursor.pointee.working
+    let statement = statements[.advanceRing]
+    statement.bind(1, progress.row)
+    statement.bind(2, progress.position)
+    statement.bind(3, progress.sequence)
+    statement.bind(4, progress.rows)
+    statement.bind(5, progress.updates)
+    statement.bind(6, progress.aggregated)
+    statement.bind(7, progress.lost)
+    try statement.run()
+  }
+
+  private func writeSegment(first: UInt64) throws(DatabaseError) {
+    let statement = statements[.advanceSegment]
+    statement.bind(1, segments.last)
+    statement.bind(2, Int64(batch.callCount))
+    statement.bind(3, first &+ UInt64(batch.calls[0].offset))
+    statement.bind(
+      4, first &+ UInt64(batch.calls[batch.callCount - 1].offset))
+    statement.bind(5, batch.firstCallTime)
+    statement.bind(6, batch.lastCallTime)
+    try statement.run()
+  }
+
+  private func writeSync() throws(DatabaseError) {
+    guard let sync else { return }
+    let offset =
+      cbr_realtime_nanoseconds() &- cbr_monotonic_nanoseconds()
+    let statement = statements[.addSync]
+    statement.bind(1, run)
+    statement.bind(2, sync.ticks)
+    statement.bind(3, clock.nanoseconds(at: sync.ticks))
+    statement.bind(4, sync.nanoseconds &+ offset)
+    try statement.run()
+  }
+
+  private func writeFault() throws(DatabaseError) {
+    let lost = recorder.pointee.lost.load(ordering: .relaxed)
+    let statement = statements[.addFault]
+    statement.bind(1, run)
+    statement.bind(2, DatabaseError(code: fault.code).text)
+    statement.bind(3, Int64(fault.code))
+    statement.bind(4, fault.beganAt)
+    statement.bind(5, cbr_monotonic_nanoseconds())
+    statement.bind(6, fault.failures)
+    statement.bind(7, lost &- fault.lostBefore)
+    try statement.run()
+  }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Writer {
+  /// Writes what the batch's rows refer to: labels, sites, rings, threads.
+  mutating func writeIdentities(first: UInt64) throws(DatabaseError) {
+    try writeCallbacks()
+    try writeSites()
+    for index in 0..<cursors.count {
+      let cursor = cursors.pointer(to: index)
+      if cursor.pointee.working.row == 0 { try writeRing(cursor) }
+    }
+    for index in 0..<batch.controlCount {
+      let row = batch.controls + index
+      let cursor = cursors.pointer(to: Int(row.pointee.cursor))
+      if row.pointee.kind == EventKind.thread.rawValue {
+        try writeThread(row, of: cursor, first: first)
+      }
+      row.pointee.thread = cursor.pointee.working.thread
+      if row.pointee.kind == EventKind.threadEnded.rawValue {
+        try endThread(row, of: cursor, first: first)
+      }
+    }
+  }
+
+  private mutating func writeCallbacks() throws(DatabaseError) {
+    while let entry = entry(callbacks.count + 1, ofSites: false) {
+      let statement = statements[.addCallback]
+      statement.bind(1, entry.text, length: entry.length)
+      guard callbacks.add(row: try row(of: statement)) else { throw .noMemory }
+    }
+  }
+
+  private mutating func writeSites() throws(DatabaseError) {
+    while let entry = entry(sites.count + 1, ofSites: true) {
+      let statement = statements[.addSite]
+      statement.bind(1, entry.text, length: entry.length)
+      statement.bind(2, entry.line)
+      guard sites.add(row: try row(of: statement)) else { throw .noMemory }
+    }
+  }
+
+  /// The row that a statement has added or found.
+  private func row(of statement: Statement) throws(DatabaseError) -> Int64 {
+    guard try statement.step() else {
+      throw .corrupt
+    }
+    defer { statement.reset() }
+    return statement.integer(0)
+  }
+
+  private func entry(_ number: Int, ofSites: Bool) -> Dictionary.Entry? {
+    let number = UInt32(truncatingIfNeeded: number)
+    return recorder.pointee.monitor.locked {
+      ofSites
+        ? recorder.pointee.sites[number] : recorder.pointee.callbacks[number]
+    }
+  }
+
+  private func writeRing(
+    _ cursor: UnsafeMutablePointer<Cursor>
+  ) throws(DatabaseError) {
+    let statement = statements[.addRing]
+    statement.bind(1, run)
+    statement.bind(2, cursor.pointee.ring.pointee.number)
+    statement.bind(3, cursor.pointee.ring.pointee.capacity)
+    try statement.run()
+    cursor.pointee.working.row = connection.lastRow
+  }
+
+  private func writeThread(
+    _ row: UnsafeMutablePointer<ControlRow>,
+    of cursor: UnsafeMutablePointer<Cursor>, first: UInt64
+  ) throws(DatabaseError) {
+    let payload = payload(at: row.pointee.position, of: cursor)
+    var name = (payload.second, payload.third, UInt64(0))
+    let statement = statements[.addThread]
+    statement.bind(1, run)
+    statement.bind(2, cursor.pointee.working.row)
+    statement.bind(3, payload.first >> 32)
+    statement.bind(4, payload.first & 0xFFFF_FFFF)
+    statement.bind(6, first &+ UInt64(row.pointee.offset))
+    statement.bind(7, row.pointee.time)
+    // The name ends with a zero, here if nowhere before.
+    try withUnsafeBytes(of: &name) { bytes throws(DatabaseError) in
+      statement.bind(
+        5, bytes.baseAddress?.assumingMemoryBound(to: CChar.self))
+      try statement.run()
+    }
+    cursor.pointee.working.thread = connection.lastRow
+  }
+
+  private func endThread(
+    _ row: UnsafeMutablePointer<ControlRow>,
+    of cursor: UnsafeMutablePointer<Cursor>, first: UInt64
+  ) throws(DatabaseError) {
+    let statement = statements[.endThread]
+    statement.bind(1, cursor.pointee.working.thread)
+    statement.bind(2, first &+ UInt64(row.pointee.offset))
+    statement.bind(3, row.pointee.time)
+    try statement.run()
+    cursor.pointee.working.thread = 0
+  }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+extension Writer {
+  /// Writes the batch in one transaction. On failure nothing is changed.
+  mutating func write() throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try statements[.begin].run()
+      if fault.needsRepair { try statements[.repairSequence].run() }
+      let first = try takeSequences()
+      try writeIdentities(first: first)
+      try writeCells(first: first)
+      try writeRows(first: first)
+      try writeAccounts(first: first)
+      try statements[.commit].run()
+    } catch {
+      revert()
+      throw error
+    }
+    commit()
+  }
+
+  /// The number of the batch's first row. The numbers are taken anew in each
+  /// transaction, because other processes may write in between.
+  private func takeSequences() throws(DatabaseError) -> UInt64 {
+    let statement = statements[.takeSequences]
+    statement.bind(1, Int64(batch.rowCount))
+    guard try statement.step() else {
+      throw .corrupt
+    }
+    defer { statement.reset() }
+    return statement.unsigned(0)
+  }
+
+  private mutating func commit() {
+    let written = UInt64(batch.rowCount) + batch.updates
+    history.pointee.written.wrappingAdd(written, ordering: .relaxed)
+    history.pointee.aggregated.wrappingAdd(
+      batch.overBudget + batch.overRing, ordering: .relaxed)
+    history.pointee.aggregatedByEngine.wrappingAdd(
+      batch.overRing, ordering: .relaxed)
+    callbacks.commit()
+    sites.commit()
+    segments.commit(rows: Int64(batch.callCount))
+    sync = nil
+    fault = Fault()
+    commitRings()
+  }
+
+  private mutating func revert() {
+    // SQLite has rolled back by itself after some errors.
+    if connection.isInTransaction { try? connection.execute("ROLLBACK") }
+    callbacks.revert()
+    sites.revert()
+    tokens.clear()
+    refusals.clear()
+    revertRings()
+  }
+}

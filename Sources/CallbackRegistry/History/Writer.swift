@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The thread that reads the rings of one history and writes its database.
+//
+// Each batch is one transaction, which also holds how far each ring was read
+// and how far the sequence has come. What a batch has read is forgotten by
+// the rings only after it is committed, and read again when it is not: so an
+// event is written exactly once, or is still where it was.
+//
+// A batch goes through these steps, each in a file of its own:
+//
+//     lookAtRings, gather       without SQLite: rings to rows and cells
+//     writeIdentities           labels, sites, rings and threads
+//     writeCells                what is added to the rows of handles
+//     writeRows                 calls and control events
+//     writeAccounts             aggregates, losses, positions, clock, faults
+//     commit or revert
+
+import CPlatform
+import Synchronization
+
+struct Writer: ~Copyable {
+  let history: HistoryPointer
+  let recorder: RecorderPointer
+  let connection: Connection
+  let run: Int64
+
+  var statements: Statements
+  var segments: Segments
+  var batch: Batch
+  var cursors = CheckedArray<Cursor>()
+  var merge = Merge()
+  var clock: TickClock
+  var budget: Budget
+  var tokens: TokenCache
+  var callbacks = Names()
+  var sites = Names()
+  var refusals: RefusalTable
+  let scratch: Scratch
+
+  /// No event past this is taken at its first sight.
+  var watermark: UInt64 = 0
+  /// Without memory for cursors, rings are left unread.
+  var areRingsMissing = false
+  /// Losses of threads without a ring, not written yet.
+  var ringless = Loss()
+  /// A pair of clock stamps that has no row yet.
+  var sync: TickClock.Sample?
+  var fault = Fault()
+
+  /// Prepares everything that writing needs.
+  init(_ history: HistoryPointer, database: Database) throws(DatabaseError) {
+    self.history = history
+    recorder = history.recorder
+    connection = database.connection
+    run = database.run
+    guard let batch = Batch(), let tokens = TokenCache(),
+      let refusals = RefusalTable(),
+      let clock = TickClock(from: history.pointee.openedAt)
+    else { throw .noMemory }
+    self.batch = batch
+    self.tokens = tokens
+    self.refusals = refusals
+    self.clock = clock
+    scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
+    segments = try Segments(of: connection)
+    statements = try Statements(on: connection, segment: segments.last)
+    budget = Budget(
+      callsPerSecond: history.pointee.callsPerSecond,
+      now: cbr_monotonic_nanoseconds())
+  }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What a program asks of a registry's history.
+package enum Audit {
+  /// Switches how much a registry or one token writes.
+  package static func setLevel(_ handle: UInt64, _ level: UInt32) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: nil)
+      guard let level = Level(rawValue: level) else {
+        throw thread.invalid { text in
+          text.append("level is ")
+          text.append(level)
+          text.append("; levels are 1 to 3")
+        }
+      }
+      let access = try Access.of(handle, thread: thread)
+      let registry = access.registry
+      switch Handle.kind(of: handle) {
+      case .registry: registry.setLevel(level, thread: thread)
+      case .token:
+        let slot = Table.knownSlot(at: Handle.index(of: handle))
+        guard
+          registry.setLevel(
+            level, of: handle, slot: slot, isOwn: true, thread: thread)
+        else { throw Access.absent(handle) }
+      default: throw .kind
+      }
+      // Said even when the level is off from here on.
+      registry.record(
+        .leveled, handle, argument: level.rawValue, thread: thread)
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  /// Adds the program's own remark.
+  package static func note(
+    in handle: UInt64, about token: UInt64, _ text: UnsafePointer<CChar>?
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .registry)
+      guard let text else { throw thread.invalid("text is NULL") }
+      try thread.checkText(text, "text", limit: TextLimit.note)
+      let access = try Access.registry(handle, thread: thread)
+      try check(token, isOf: access)
+      let registry = access.registry
+      guard let ring = thread.ring(of: registry.pointee.recorder) else {
+        throw .noMemory
+      }
+      let bytes = length(of: text, limit: TextLimit.note)
+      let isKept = registry.pointee.recorder.record(
+        .note, in: ring, handle: token,
+        argument: UInt32(truncatingIfNeeded: bytes),
+        payload: UnsafeRawBufferPointer(start: text, count: bytes))
+      guard isKept else { throw .audit }
+      return .ok
+    } catch {
+      return thread.fail(error, about: token == 0 ? handle : token)
+    }
+  }
+
+  private static func check(
+    _ token: UInt64, isOf access: borrowing Access
+  ) throws(Status) {
+    guard token != Handle.none else { return }
+    guard Handle.isWellFormed(token) else { throw .invalid }
+    guard let chunk = Table.chunk(at: Handle.index(of: token)) else {
+      throw Access.absent(token)
+    }
+    guard
+      chunk.pointee.registry.load(ordering: .acquiring)
+        == access.registry.pointee.handle
+    else { throw .foreign }
+    guard Access.wasGivenOut(token) else { throw .stale }
+  }
+
+  /// Waits until everything recorded so far is kept. Calls that were only
+  /// counted are written first.
+  package static func flush(
+    _ handle: UInt64, level: UInt32, until deadline: Deadline,
+    achieved: inout UInt64
+  ) -> Status {
+    achieved = 0
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .registry)
+      guard (1...3).contains(level) else {
+        throw thread.invalid("level is not one of CBR_FLUSH_...")
+      }
+      let access = try Access.registry(handle, thread: thread)
+      if level > 1 { access.registry.recordCounts(thread: thread) }
+      let status = access.registry.pointee.history.flush(
+        level: level, until: deadline, achieved: &achieved)
+      if status != .ok { throw status }
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Registry {
+  /// Records the counts of all live tokens that have been called.
+  fileprivate func recordCounts(thread: ThreadPointer) {
+    var cursor = SlotCursor(self)
+    while let slot = cursor.next() {
+      let word = slot.pointee.word.load(ordering: .acquiring)
+      guard Handle.kind(of: word) == .token,
+        Handle.state(ofWord: word) == .live,
+        slot.pointee.mode.load(ordering: .relaxed) & Mode.wasCounted != 0
+      else { continue }
+      let counts = CallCells.count(word)
+      // What is still the token's was the token's while it was counted.
+      guard counts.attempts > 0,
+        slot.pointee.word.load(ordering: .acquiring) == word
+      else { continue }
+      record(
+        .counted, word, payload: Payload(counts.attempts, counts.unfinished),
+        thread: thread)
+    }
+  }
+}
