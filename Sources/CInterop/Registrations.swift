@@ -18,7 +18,7 @@ package func cbr_register(
   guard what.pointee.reserved == 0 else {
     return refuse("what->reserved is not 0")
   }
-  var registration = Registration()
+  var registration = RegistrationRequest()
   if let interface = what.pointee.interface {
     guard let description = InterfaceDescription(interface) else {
       return refuse("interface->size is not one that this library knows")

@@ -15,6 +15,8 @@
 
 static int tests_passed, tests_failed;
 static int failures_of_test;
+/* What a table is at; shown with each failure. See WITHIN. */
+static char check_place[128];
 static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Notes a failed expectation; the test goes on. Threads: any. */
@@ -30,11 +32,15 @@ static pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
   equal_((long long)(expected), (long long)(expression), #expression, \
          __FILE__, __LINE__)
 
+/* Says which cell of a table the expectations that follow are of. */
+#define WITHIN(...) snprintf(check_place, sizeof check_place, __VA_ARGS__)
+
 /* Runs one test function. */
 #define TEST(function) test_(#function, function)
 
 static inline void fail_(void) {
   pthread_mutex_lock(&check_lock);
+  if (check_place[0]) fprintf(stderr, "  (at %s)\n", check_place);
   failures_of_test++;
   pthread_mutex_unlock(&check_lock);
 }
@@ -69,6 +75,7 @@ static inline int equal_(long long expected, long long value,
 
 static inline void test_(const char *name, void (*function)(void)) {
   failures_of_test = 0;
+  check_place[0] = 0;
   function();
   if (failures_of_test == 0) {
     tests_passed++;

@@ -233,7 +233,9 @@ inline check_after_clear(me, token) {
      full_fence(me);                                        /* leave.slow */
 #endif
      try_if_draining(token);                                /* leave.again */
+#ifndef LEAVE_WITHOUT_WAKE
      changed()                                              /* leave.wake */
+#endif
   fi
 }
 

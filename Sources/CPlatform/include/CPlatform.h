@@ -38,6 +38,9 @@ CBR_PRIVATE void cbr_thread_name(char name[16]);
  * first thread record exists. */
 extern CBR_PRIVATE int cbr_platform_asymmetric;
 
+/* Holds back the compiler alone. */
+CBR_INLINE void cbr_compiler_fence(void) { __asm__ volatile("" ::: "memory"); }
+
 /* The light fence of the protocol: orders a pin store before the check of the
  * word. With membarrier the compiler alone has to be held back; without it
  * the processor too. */
@@ -169,6 +172,12 @@ CBR_PRIVATE int32_t cbr_process_number(void);
 /* Resolves a path to a new absolute one; free with cbr_release. NULL: its
  * directory does not exist, or no memory. */
 CBR_PRIVATE char *cbr_absolute_path(const char *path);
+/* What keeps the file of an absolute path from being made or written. The
+ * file is not opened: closing it would drop SQLite's locks. */
+enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
+       CBR_PATH_FILE_SYSTEM_READ_ONLY, CBR_PATH_IS_DIRECTORY,
+       CBR_PATH_READ_ONLY };
+CBR_PRIVATE int cbr_path_obstacle(const char *path);
 
 /* ----------------------------------------------------------- test hooks -- */
 

@@ -11,17 +11,21 @@
 //   depth     how many cells from the bottom may be in use. The owner raises
 //             it with the pin and lowers it after the clear (releasing); a
 //             scan loads it (acquiring) before the cells. While a thread is
-//             inside a call at depth d, depth is above d, however it nests
+//             inside a call at depth d, depth is above d, however it nests.
+//             The bit above its 32 says that entering takes a full fence: one
+//             load tells the short path both
 //   deepPins  the first of a chain of blocks for cells past the inline ones;
 //             stored once (releasing) before a pin in it
 //   next      of a block, likewise
 // Memory: blocks are never freed while the record lives.
 // Tried to break by: Tests/Model, Tests/C (pairs.c, stress.c).
 
+import CPlatform
 import Synchronization
 
 package enum Pins {
   static let inlineCount: UInt32 = 16
+  static let fenceBit: UInt64 = 1 << 32
 }
 
 typealias PinCell = UnsafeMutablePointer<Atomic<UInt64>>
@@ -81,7 +85,21 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   /// The depth of the pin stack, as its owner sees it.
   @inline(__always)
-  package var ownDepth: UInt32 { pointee.depth.load(ordering: .relaxed) }
+  package var ownDepth: UInt32 {
+    UInt32(truncatingIfNeeded: pointee.depth.load(ordering: .relaxed))
+  }
+
+  @inline(__always)
+  func setDepth(_ depth: UInt32) {
+    let fence = pointee.depth.load(ordering: .relaxed) & Pins.fenceBit
+    pointee.depth.store(UInt64(depth) | fence, ordering: .releasing)
+  }
+
+  /// Empties the stack of a record that a thread begins to use.
+  func resetDepth() {
+    pointee.depth.store(
+      cbr_is_asymmetric() ? 0 : Pins.fenceBit, ordering: .releasing)
+  }
 
   /// The owner's cell at a depth; nil when it needs memory and there is none.
   @inline(__always)
@@ -128,7 +146,8 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   @discardableResult
   package func visitPins(_ visit: (UInt64) -> Bool) -> Bool {
     // Model: scan reads depth before the cells.
-    let depth = pointee.depth.load(ordering: .acquiring)
+    let depth = UInt32(
+      truncatingIfNeeded: pointee.depth.load(ordering: .acquiring))
     for index in 0..<min(depth, Pins.inlineCount) {
       let pin = inlineCell(index).pointee.load(ordering: .acquiring)
       if pin != 0, !visit(pin) { return false }
@@ -151,7 +170,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   package func pin(_ handle: UInt64) -> UInt32? {
     let index = ownDepth
     guard let cell = ownCell(index) else { return nil }
-    pointee.depth.store(index &+ 1, ordering: .releasing)
+    setDepth(index &+ 1)
     cell.pointee.store(handle, ordering: .releasing)  // Model: enter.pin
     return index
   }
@@ -163,7 +182,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     guard let cell = ownCell(index) else { return }
     cell.pointee.store(0, ordering: .releasing)  // Model: leave.clear
     guard index &+ 1 == ownDepth else { return }
-    pointee.depth.store(index, ordering: .releasing)
+    setDepth(index)
     if index > 0 { lowerDepth() }
   }
 
@@ -176,7 +195,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       cell.pointee.load(ordering: .relaxed) == 0
     {
       depth = depth &- 1
-      pointee.depth.store(depth, ordering: .releasing)
+      setDepth(depth)
     }
   }
 

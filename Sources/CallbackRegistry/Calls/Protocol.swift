@@ -46,6 +46,9 @@ package struct CallRecord {
       spare: 0)
   }
 
+  /// The pin of an outermost call that is counted and not timed.
+  static let outermostCounted = UInt64(Mode.counted) << 32
+
   @inline(__always) package var depth: UInt32 {
     UInt32(truncatingIfNeeded: pin)
   }

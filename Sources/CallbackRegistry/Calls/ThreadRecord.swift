@@ -19,7 +19,7 @@ import CPlatform
 import Synchronization
 
 package struct ThreadRecord: ~Copyable {
-  package let depth = Atomic<UInt32>(0)
+  package let depth = Atomic<UInt64>(0)
   package let isUsed = Atomic<Bool>(true)
   package let number = Atomic<UInt32>(0)
   package let deepPins = Atomic<UInt>(0)
@@ -107,6 +107,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     record.pointee.number.store(number.newValue, ordering: .releasing)
     record.pointee.kernelNumber = cbr_thread_kernel_number()
     record.pointee.error = ErrorRecord()
+    record.resetDepth()
     cbr_thread_set(record)
     guard cbr_thread_on_exit(record) else {
       record.detach()

@@ -100,6 +100,19 @@ struct Connection {
     sqlite3_wal_hook(raw, note, argument)
   }
 
+  /// Makes what is committed survive a loss of power. SQLite syncs the log
+  /// at a commit with synchronous = FULL, all of it.
+  func sync() throws(DatabaseError) {
+    try execute("PRAGMA synchronous = FULL")
+    defer { try? execute("PRAGMA synchronous = NORMAL") }
+    try execute(
+      """
+      BEGIN IMMEDIATE;
+      UPDATE meta SET value = value WHERE name = 'next_sequence';
+      COMMIT;
+      """)
+  }
+
   /// Copies the write-ahead log into the database as far as readers allow.
   func checkpoint(truncating: Bool = false) throws(DatabaseError) {
     let mode =

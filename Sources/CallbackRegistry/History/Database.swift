@@ -78,12 +78,3 @@ struct Database {
     }
   }
 }
-
-/// Why a history could not be opened.
-enum OpeningError: Error {
-  case database(DatabaseError)
-  case readOnly
-  case notAHistory(application: Int64)
-  case newer(format: Int64)
-  case noLog
-}

@@ -9,73 +9,89 @@ extension UnsafeMutablePointer where Pointee == History {
     _ options: HistoryOptions, status: inout Status, problem: inout Text
   ) -> HistoryPointer? {
     status = .ok
-    guard let given = options.path else {
-      let history = make(options, path: nil)
-      if history == nil { status = .noMemory }
-      return history
+    var path: UnsafeMutablePointer<CChar>?
+    if let given = options.path {
+      path = cbr_absolute_path(given)
+      if path == nil {
+        status = .audit
+        problem.append(noDirectoryOf: given)
+        return nil
+      }
     }
-    guard let path = cbr_absolute_path(given) else {
-      status = .audit
-      problem.append(history: given)
-      problem.append(
-        "its directory does not exist; make it or name another path")
-      return nil
-    }
-    if let shared = Histories.share(path) {
-      Memory.release(path)
-      return shared
-    }
-    return open(file: path, options, status: &status, problem: &problem)
-  }
-
-  /// Opens the history of a file. Other openings of the same path wait from
-  /// here on, until `settle`.
-  private static func open(
-    file path: UnsafeMutablePointer<CChar>, _ options: HistoryOptions,
-    status: inout Status, problem: inout Text
-  ) -> HistoryPointer? {
-    guard let history = Histories.reserve(path, { make(options, path: path) })
-    else {
+    guard let history = make(options, path: path) else {
       Memory.release(path)
       status = .noMemory
+      problem.append(Status.noMemory.text)
       return nil
+    }
+    guard let path else { return history }
+    let joined = Histories.join(history)
+    if joined != history {
+      history.destroy()
+      return joined
     }
     do throws(OpeningError) {
       history.pointee.database = try Database.open(path)
-      Histories.settle(history)
-      return history
     } catch {
       status = error.status
-      problem.append(history: path)
       problem.append(error, path: path)
       Histories.remove(history)
       history.destroy()
       return nil
     }
-  }
-
-  /// Makes a history without a database; nil without memory. Takes over path.
-  private static func make(
-    _ options: HistoryOptions, path: UnsafeMutablePointer<CChar>?
-  ) -> HistoryPointer? {
-    guard let history = Memory.allocate(History.self),
-      let turn = Memory.allocate(Turn.self),
-      let recorder = Memory.allocate(Recorder.self)
-    else { return nil }
-    recorder.initialize(
-      to: Recorder(
-        monitor: Monitor.make()!, writer: Monitor.make()!,
-        ringRecords: options.ringBytes / UInt64(EventLayout.recordBytes),
-        blockTimeoutNanoseconds: options.blockTimeoutNanoseconds,
-        startArgument: UnsafeMutableRawPointer(history)
-      ) { argument in
-        argument?.assumingMemoryBound(to: History.self).startWriter()
-      })
-    _ = turn
+    Histories.settle(history)
     return history
   }
 
-  /// Frees a history that no thread uses.
+  /// Makes a history without a database; nil without memory. It takes over
+  /// the path when it succeeds.
+  private static func make(
+    _ options: HistoryOptions, path: UnsafeMutablePointer<CChar>?
+  ) -> HistoryPointer? {
+    let history = Memory.allocate(History.self)
+    let recorder = Memory.allocate(Recorder.self)
+    let turn = Memory.allocate(Turn.self)
+    let monitors = (Monitor.make(), Monitor.make(), Monitor.make(), Monitor.make())
+    guard let history, let recorder, let turn, let forRecorder = monitors.0,
+      let forWriter = monitors.1, let forProgress = monitors.2,
+      let forTurn = monitors.3
+    else {
+      monitors.0?.destroy()
+      monitors.1?.destroy()
+      monitors.2?.destroy()
+      monitors.3?.destroy()
+      Memory.release(turn)
+      Memory.release(recorder)
+      Memory.release(history)
+      return nil
+    }
+    turn.initialize(to: Turn(monitor: forTurn))
+    recorder.initialize(
+      to: Recorder(
+        monitor: forRecorder, writer: forWriter,
+        ringRecords: options.ringBytes / UInt64(EventLayout.recordBytes),
+        blockTimeoutNanoseconds: options.blockTimeoutNanoseconds,
+        startArgument: UnsafeMutableRawPointer(history),
+        start: { argument in
+          argument?.assumingMemoryBound(to: History.self).startWriter()
+        }))
+    history.initialize(
+      to: History(
+        recorder: recorder, path: path,
+        callsPerSecond: options.callsPerSecond, progress: forProgress,
+        turn: turn))
+    return history
+  }
+
+  /// Frees a history that nobody uses any more.
   func destroy() {
+    pointee.recorder.destroy()
+    Memory.release(pointee.recorder)
+    pointee.turn.pointee.monitor.destroy()
+    Memory.release(pointee.turn)
+    pointee.progress.destroy()
+    Memory.release(pointee.path)
+    deinitialize(count: 1)
+    Memory.release(self)
   }
 }

@@ -9,6 +9,7 @@ struct Statements: ~Copyable {
   /// Inserts one call, and `rowsAtOnce` calls, into the present segment.
   private(set) var addCall: Statement
   private(set) var addManyCalls: Statement
+  private(set) var segment: Int64
 
   init(
     on connection: Connection, segment: Int64
@@ -17,6 +18,7 @@ struct Statements: ~Copyable {
       let prepared = Memory.allocate(Statement?.self, count: Sentence.count)
     else { throw .noMemory }
     self.prepared = prepared
+    self.segment = segment
     for index in 0..<Sentence.count {
       (prepared + index).initialize(to: nil)
     }
@@ -68,6 +70,7 @@ struct Statements: ~Copyable {
     addManyCalls.finalize()
     addCall = one
     addManyCalls = many
+    self.segment = segment
   }
 
   private static func finalize(_ prepared: UnsafeMutablePointer<Statement?>) {

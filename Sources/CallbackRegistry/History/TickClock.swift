@@ -39,12 +39,12 @@ struct TickClock: ~Copyable {
   private var last: Sample
   private var interval = firstInterval
 
-  /// Nil without memory.
-  init?() {
+  /// Measures from a sample on; nil without memory.
+  init?(from first: Sample) {
     guard let segments = Memory.allocate(Segment.self, count: Self.capacity)
     else { return nil }
     self.segments = segments
-    last = Self.sample()
+    last = first
   }
 
   deinit { Memory.release(segments) }

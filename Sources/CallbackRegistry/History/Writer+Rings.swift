@@ -58,13 +58,15 @@ extension Writer {
     if areRingsMissing { return false }
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
-      if !cursor.pointee.isDrained { return false }
+      if !cursor.pointee.isDrained || cursor.pointee.loss.count > 0 {
+        return false
+      }
     }
     return true
   }
 
-  /// The share of its ring, in 1/256, that the fullest ring of the batch had.
-  var fullness: UInt64 {
+  /// The share of its ring, in 1/256, that is used of the fullest ring.
+  func measureFullness() -> UInt64 {
     var fullness: UInt64 = 0
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)

@@ -47,6 +47,16 @@ struct Writer: ~Copyable {
   /// A pair of clock stamps that has no row yet.
   var sync: TickClock.Sample?
   var fault = Fault()
+  /// The last flush that was asked for, and the last that was synced.
+  var flushing: UInt64 = 0
+  var synced: UInt64 = 0
+  var isExitNoted = false
+  /// When a batch was last written.
+  var lastWriting: UInt64
+  /// How full the fullest ring was, in 1/256.
+  var fullness: UInt64 = 0
+  /// The length of the log when it was last copied.
+  var checkpointedPages: UInt32 = 0
 
   /// Prepares everything that writing needs.
   init(_ history: HistoryPointer, database: Database) throws(DatabaseError) {
@@ -65,8 +75,8 @@ struct Writer: ~Copyable {
     scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
     segments = try Segments(of: connection)
     statements = try Statements(on: connection, segment: segments.last)
+    lastWriting = cbr_monotonic_nanoseconds()
     budget = Budget(
-      callsPerSecond: history.pointee.callsPerSecond,
-      now: cbr_monotonic_nanoseconds())
+      callsPerSecond: history.pointee.callsPerSecond, now: lastWriting)
   }
 }

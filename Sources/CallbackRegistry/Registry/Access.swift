@@ -42,7 +42,7 @@ package struct Access: ~Copyable {
       throw absent(handle)
     }
     return Access(
-      registry: body.assumingMemoryBound(to: Registry.self), thread: thread,
+      registry: body.assumingMemoryBound(to: RegistryRecord.self), thread: thread,
       pin: pin)
   }
 

@@ -104,7 +104,7 @@ package enum Audit {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Records the counts of all live tokens that have been called.
   fileprivate func recordCounts(thread: ThreadPointer) {
     var cursor = SlotCursor(self)

@@ -19,7 +19,7 @@ struct Description {
   var typeTag: UInt64
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Nil when the slot is no longer the handle's.
   func description(of handle: UInt64) -> Description? {
     let index = Handle.index(of: handle)

@@ -181,7 +181,7 @@ package enum Ending {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Marks a handle and all that belongs to it. False when it was dead before.
   /// The lock is held.
   func mark(

@@ -11,74 +11,43 @@ package enum Demand {
 }
 
 package enum Entering {
-  /// Begins a call of a function, and answers with the raw status.
+  /// Begins a call of a function, with a type tag unless `tag` is 0, and
+  /// answers with the raw status.
   @inline(__always)
-  package static func enter(_ token: UInt64, call: CallPointer) -> Int32 {
+  package static func enter(
+    _ token: UInt64, tag: UInt64 = 0, call: CallPointer
+  ) -> Int32 {
     guard let thread = ThreadPointer.current,
       let slot = Table.slot(of: token)
-    else { return enterFunction(token, call: call) }
-    switch thread.enterShort(token, slot: slot, call: call) {
+    else { return enterFunction(token, tag, call: call) }
+    switch thread.enterShort(token, tag: tag, slot: slot, call: call) {
     case .done: return Status.ok.rawValue
-    case .pinned: return reenter(token, thread: thread, call: call)
+    case .pinned: return resume(token, tag, thread: thread, call: call)
     case .uncounted: return count(token, thread: thread)
-    case .untouched, .departed: return enterFunction(token, call: call)
+    case .untouched, .departed: return enterFunction(token, tag, call: call)
     }
   }
 
   @inline(never)
   private static func enterFunction(
-    _ token: UInt64, call: CallPointer
-  ) -> Int32 {
-    guard let thread = ThreadPointer.current,
-      let slot = Table.slot(of: token)
-    else { return enterFully(token, .function, call: call).rawValue }
-    switch thread.enterTimed(token, slot: slot, call: call) {
-    case .done: return Status.ok.rawValue
-    case .pinned: return reenter(token, thread: thread, call: call)
-    case .uncounted: return count(token, thread: thread)
-    case .untouched, .departed:
-      return enterFully(token, .function, call: call).rawValue
-    }
-  }
-
-  /// The short path found no plain live token: withdraws, and looks closer.
-  @inline(never)
-  private static func reenter(
-    _ token: UInt64, thread: ThreadPointer, call: CallPointer
-  ) -> Int32 {
-    withdraw(thread.ownDepth &- 1, token, thread: thread)
-    return enterFully(token, .function, call: call).rawValue
-  }
-
-  /// Begins a call of a function under a type tag.
-  @inline(__always)
-  package static func enter(
-    _ token: UInt64, tag: UInt64, call: CallPointer
-  ) -> Int32 {
-    guard let thread = ThreadPointer.current, tag != 0,
-      let slot = Table.slot(of: token)
-    else { return enterTyped(token, tag, call: call) }
-    switch thread.enterShort(token, tag: tag, slot: slot, call: call) {
-    case .done: return Status.ok.rawValue
-    case .pinned: return reenter(token, tag, thread: thread, call: call)
-    case .uncounted: return count(token, thread: thread)
-    case .untouched, .departed: return enterTyped(token, tag, call: call)
-    }
-  }
-
-  @inline(never)
-  private static func enterTyped(
     _ token: UInt64, _ tag: UInt64, call: CallPointer
   ) -> Int32 {
-    enterFully(token, .typed(tag), call: call).rawValue
+    let demand = tag == 0 ? Demand.function : Demand.typed(tag)
+    return enterFully(token, demand, call: call).rawValue
   }
 
+  /// The short path has pinned something that is not plain and live.
   @inline(never)
-  private static func reenter(
+  private static func resume(
     _ token: UInt64, _ tag: UInt64, thread: ThreadPointer, call: CallPointer
   ) -> Int32 {
+    if tag == 0, let slot = Table.slot(of: token),
+      thread.enterTimed(token, slot: slot, call: call)
+    {
+      return Status.ok.rawValue
+    }
     withdraw(thread.ownDepth &- 1, token, thread: thread)
-    return enterFully(token, .typed(tag), call: call).rawValue
+    return enterFunction(token, tag, call: call)
   }
 
   @inline(never)

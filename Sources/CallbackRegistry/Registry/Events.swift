@@ -4,7 +4,7 @@ import Synchronization
 
 /// What the registry tells its recorder. None of this is done under a lock:
 /// an event may have to wait for room.
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Whether a slot's events go to the history.
   func isRecorded(_ slot: SlotPointer) -> Bool {
     slot.pointee.mode.load(ordering: .relaxed) & Mode.counted != 0

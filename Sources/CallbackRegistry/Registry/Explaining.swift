@@ -42,7 +42,7 @@ package enum Explaining {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   fileprivate func explain(
     _ handle: UInt64, _ found: Description, into text: inout Text
   ) {

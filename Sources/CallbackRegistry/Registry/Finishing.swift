@@ -140,7 +140,7 @@ extension Finishing {
     let index = Handle.index(of: handle)
     let slot = Table.knownSlot(at: index)
     guard let body = slot.pointee.body else { return }
-    let registry = body.assumingMemoryBound(to: Registry.self)
+    let registry = body.assumingMemoryBound(to: RegistryRecord.self)
     if registry.level != .off {
       registry.record(.closed, handle, thread: thread)
     }
@@ -180,7 +180,7 @@ extension UnsafeMutablePointer where Pointee == Slot {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Adds a slot to what belongs to `owner`. The lock is held.
   func link(_ index: UInt32, slot: SlotPointer, owner: UInt32) {
     let detail = Table.knownDetail(at: owner)

@@ -147,7 +147,7 @@ extension UnsafeMutablePointer where Pointee == Interface {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Finds an interface by name and version, and adds it if it is new.
   func intern(
     _ description: InterfaceDescription, thread: ThreadPointer

@@ -102,7 +102,7 @@ package enum Leasing {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Frees a lease's slot. Returns its token, which it held until now; nil
   /// when the lease is over.
   fileprivate func freeLease(_ lease: UInt64) -> UInt64? {

@@ -3,7 +3,7 @@
 import Synchronization
 
 /// Switching how much is written to the history.
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Sets the level of the registry and of all that has none of its own.
   func setLevel(_ level: Level, thread: ThreadPointer) {
     // From here on, new handles have it.

@@ -63,7 +63,7 @@ package enum Looking {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Visits live handles but the registry's own; no lock is held meanwhile.
   /// False when the visitor asked to stop.
   func visitLive(

@@ -38,7 +38,7 @@ package enum Opening {
   ) throws(Status) -> UInt64 {
     var status = Status.ok
     let history = try openHistory(options, thread: thread)
-    let room = Memory.allocate(Registry.self)
+    let room = Memory.allocate(RegistryRecord.self)
     let lock = Monitor.make()
     let chunk =
       room == nil || lock == nil
@@ -65,7 +65,7 @@ package enum Opening {
     let handle = Handle.make(
       generation: generation, index: chunk.pointee.firstIndex, kind: .registry)
     room.initialize(
-      to: Registry(
+      to: RegistryRecord(
         handle: handle, lock: lock, history: history, callback: callback,
         strictness: options.strictness, level: level, chunk: chunk))
     room.publish(chunk, thread: thread)
@@ -124,7 +124,7 @@ package enum Opening {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Makes a new registry's handle live.
   fileprivate func publish(_ chunk: ChunkPointer, thread: ThreadPointer) {
     let slot = chunk.slot(0)

@@ -65,7 +65,7 @@ package enum Owners {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// The owner of an object, from its making to its end.
   fileprivate func owner(of object: UInt64) -> UInt64? {
     pointee.lock.locked { ownerLocked(of: object) }

@@ -3,7 +3,7 @@
 import Synchronization
 
 /// What is to be registered. Pointers are borrowed for the call.
-package struct Registration {
+package struct RegistrationRequest {
   package var label: UnsafePointer<CChar>?
   package var function: UnsafeRawPointer?
   package var interface: InterfaceDescription?
@@ -35,7 +35,7 @@ package enum TextLimit {
 package enum Registering {
   /// Registers a callback. On failure nothing is taken (G6).
   package static func register(
-    in handle: UInt64, _ what: Registration,
+    in handle: UInt64, _ what: RegistrationRequest,
     out: UnsafeMutablePointer<UInt64>
   ) -> Status {
     out.pointee = Handle.none
@@ -52,7 +52,7 @@ package enum Registering {
   }
 
   private static func register(
-    _ what: Registration, _ access: borrowing Access,
+    _ what: RegistrationRequest, _ access: borrowing Access,
     out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
     let registry = access.registry
@@ -87,7 +87,7 @@ package enum Registering {
     }
   }
 
-  private static func mode(of what: Registration, level: Level) -> UInt32 {
+  private static func mode(of what: RegistrationRequest, level: Level) -> UInt32 {
     var mode: UInt32 = 0
     if what.flags & RegistrationFlags.oneShot != 0 { mode |= Mode.oneShot }
     if what.flags & RegistrationFlags.threadBound != 0 {
@@ -102,7 +102,7 @@ package enum Registering {
   }
 
   private static func validate(
-    _ what: Registration, thread: ThreadPointer
+    _ what: RegistrationRequest, thread: ThreadPointer
   ) throws(Status) {
     try thread.checkText(what.label, "label", limit: TextLimit.label)
     try thread.checkText(what.file, "file", limit: TextLimit.file)
@@ -160,7 +160,7 @@ struct Origin {
   var site: UInt32
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   func internOrigin(
     label: UnsafePointer<CChar>?, file: UnsafePointer<CChar>?, line: UInt32
   ) throws(Status) -> Origin {

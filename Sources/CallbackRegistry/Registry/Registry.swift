@@ -11,7 +11,7 @@
 
 import Synchronization
 
-package struct Registry: ~Copyable {
+package struct RegistryRecord: ~Copyable {
   package let handle: UInt64
   package let lock: Monitor
   package let history: HistoryPointer
@@ -49,7 +49,7 @@ package struct Registry: ~Copyable {
   }
 }
 
-package typealias RegistryPointer = UnsafeMutablePointer<Registry>
+package typealias RegistryPointer = UnsafeMutablePointer<RegistryRecord>
 
 /// How many of each kind are live.
 struct LiveCounts {
@@ -68,7 +68,7 @@ struct LiveCounts {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   var index: UInt32 { Handle.index(of: pointee.handle) }
 
   var level: Level {

@@ -44,7 +44,7 @@ extension Statistics {
   }
 }
 
-extension UnsafeMutablePointer where Pointee == Registry {
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
   fileprivate func statistics() -> Statistics {
     let process = ProcessState.shared
     let history = pointee.history.counts()

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+
+/// The histories of files that this process has open: a list, guarded by
+/// Monitor.histories, whose head is a part of the process-wide state.
+package enum Histories {
+  private static var stateOffset: Int { 256 }
+  /// How long opening a path waits for another opening or closing of it.
+  private static var patience: UInt64 { 2_000_000_000 }
+  private static var exitPatience: UInt64 { 1_000_000_000 }
+
+  private static var head: UnsafeMutablePointer<HistoryPointer?> {
+    (cbr_process_state() + stateOffset)
+      .assumingMemoryBound(to: HistoryPointer?.self)
+  }
+
+  /// Returns the history that is open at the path of `candidate`, with one
+  /// more reference; or adds the candidate, which is then to be opened and
+  /// settled or removed.
+  static func join(_ candidate: HistoryPointer) -> HistoryPointer {
+    let deadline = Deadline.after(patience)
+    Monitor.histories.lock()
+    defer { Monitor.histories.unlock() }
+    while let known = find(candidate) {
+      if known.pointee.stage == .open {
+        known.pointee.references += 1
+        return known
+      }
+      guard Monitor.histories.wait(until: deadline) else { break }
+    }
+    candidate.pointee.next = head.pointee
+    head.pointee = candidate
+    return candidate
+  }
+
+  /// A history of the candidate's path that is not about to be gone.
+  private static func find(_ candidate: HistoryPointer) -> HistoryPointer? {
+    var history = head.pointee
+    while let each = history {
+      if let one = each.pointee.path, let other = candidate.pointee.path,
+        isSame(one, other)
+      {
+        return each
+      }
+      history = each.pointee.next
+    }
+    return nil
+  }
+
+  private static func isSame(
+    _ one: UnsafePointer<CChar>, _ other: UnsafePointer<CChar>
+  ) -> Bool {
+    var index = 0
+    while one[index] == other[index] {
+      if one[index] == 0 { return true }
+      index += 1
+    }
+    return false
+  }
+
+  /// The history can be shared from now on.
+  static func settle(_ history: HistoryPointer) {
+    Monitor.histories.locked {
+      history.pointee.stage = .open
+      Monitor.histories.wake()
+    }
+  }
+
+  /// Takes a history out of the list, if it is there.
+  static func remove(_ history: HistoryPointer) {
+    Monitor.histories.locked {
+      if head.pointee == history {
+        head.pointee = history.pointee.next
+      } else {
+        var before = head.pointee
+        while let each = before, each.pointee.next != history {
+          before = each.pointee.next
+        }
+        before?.pointee.next = history.pointee.next
+      }
+      Monitor.histories.wake()
+    }
+  }
+
+  /// In a forked child: nothing of the parent's is known or touched.
+  package static func forgetAfterFork() { head.pointee = nil }
+
+  /// When the process exits: writes what there is, for one second at most.
+  package static func flushAtExit() {
+    let deadline = Deadline.after(exitPatience)
+    var history = firstOpen(after: nil)
+    while let each = history {
+      _ = each.flushBeforeExit(until: deadline)
+      history = firstOpen(after: each)
+      _ = each.release(until: deadline)
+    }
+  }
+
+  /// The next open history of the list, with one more reference.
+  private static func firstOpen(
+    after history: HistoryPointer?
+  ) -> HistoryPointer? {
+    Monitor.histories.locked {
+      var next = history.map { $0.pointee.next } ?? head.pointee
+      while let each = next, each.pointee.stage != .open {
+        next = each.pointee.next
+      }
+      next?.pointee.references += 1
+      return next
+    }
+  }
+}

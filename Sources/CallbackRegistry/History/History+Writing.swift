@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+extension UnsafeMutablePointer where Pointee == History {
+  /// Starts the writer thread if there is none. Called for every new ring;
+  /// an idle history has no thread.
+  func startWriter() {
+    let (isFirst, _) = pointee.isStarted.compareExchange(
+      expected: false, desired: true, ordering: .acquiringAndReleasing)
+    guard isFirst else { return }
+    let hasStarted = cbr_thread_start(
+      { argument in
+        argument?.assumingMemoryBound(to: History.self).writeUntilClosed()
+      }, self)
+    if !hasStarted {
+      setState(.degraded)
+      pointee.isStarted.store(false, ordering: .releasing)
+    }
+  }
+
+  /// The body of the writer thread.
+  private func writeUntilClosed() {
+    var status = Status.audit
+    while true {
+      if let writer = makeWriter() {
+        status = writer.pointee.loop()
+        destroy(writer)
+        break
+      }
+      setState(.degraded)
+      if pauseUntilClosing() { break }
+    }
+    finish(status)
+  }
+
+  /// Prepares the writer; for a history in memory, also its database. Nil
+  /// without memory, or when another program is in the way.
+  private func makeWriter() -> UnsafeMutablePointer<Writer>? {
+    guard let writer = Memory.allocate(Writer.self) else { return nil }
+    pointee.turn.takeAsWriter()
+    defer { pointee.turn.give() }
+    do throws(OpeningError) {
+      let database: Database
+      if let known = pointee.database {
+        database = known
+      } else {
+        database = try Database.open(nil)
+        pointee.database = database
+      }
+      do throws(DatabaseError) {
+        writer.initialize(to: try Writer(self, database: database))
+        return writer
+      } catch { throw .database(error) }
+    } catch {
+      Memory.release(writer)
+      return nil
+    }
+  }
+
+  private func destroy(_ writer: UnsafeMutablePointer<Writer>) {
+    pointee.turn.takeAsWriter()
+    writer.deinitialize(count: 1)
+    pointee.turn.give()
+    Memory.release(writer)
+  }
+
+  /// Waits before the next try to prepare; true when that is not to be.
+  private func pauseUntilClosing() -> Bool {
+    let orders = recorder.pointee.writer.locked { pointee.orders }
+    report { reached in reached.failed = orders.flushes }
+    if orders.isClosing { return true }
+    pauseAfterFailure(nanoseconds: 100_000_000, after: orders)
+    return false
+  }
+
+  /// Waits for a while, or until there are other orders.
+  func pauseAfterFailure(nanoseconds: UInt64, after orders: History.Orders) {
+    let deadline = Deadline.after(nanoseconds)
+    pointee.progress.lock()
+    while recorder.pointee.writer.locked({ pointee.orders.flushes })
+      == orders.flushes, pointee.progress.wait(until: deadline)
+    {}
+    pointee.progress.unlock()
+  }
+
+  /// Tells producers whether waiting makes sense.
+  func setState(_ state: Recorder.State) {
+    let before = recorder.pointee.state.exchange(
+      state.rawValue, ordering: .relaxed)
+    if before != state.rawValue, state == .degraded {
+      recorder.pointee.monitor.locked { recorder.pointee.monitor.wake() }
+    }
+  }
+}

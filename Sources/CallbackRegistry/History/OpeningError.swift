@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import CSQLite
+
+/// Why a history could not be opened.
+enum OpeningError: Error {
+  case database(DatabaseError)
+  case readOnly
+  case notAHistory(application: Int64)
+  case newer(format: Int64)
+  case noLog
+
+  var status: Status {
+    if case .database(let error) = self, error.primary == SQLITE_NOMEM {
+      return .noMemory
+    }
+    return .audit
+  }
+}
+
+// Each sentence names the file, what is wrong, and what can be done.
+extension Text {
+  mutating func append(noDirectoryOf path: UnsafePointer<CChar>) {
+    append("history ")
+    append(path)
+    append(": its directory does not exist; make it, or name another path")
+  }
+
+  mutating func append(_ error: OpeningError, path: UnsafePointer<CChar>) {
+    append("history ")
+    append(path)
+    append(": ")
+    switch error {
+    case .readOnly: append(Self.sentence(for: cbr_path_obstacle(path)) ?? Self.readOnlyFile)
+    case .notAHistory(let application):
+      append("it is a database of another program")
+      if application != 0 {
+        append(" (application_id ")
+        append(application)
+        append(")")
+      }
+      append(" and was left as it is; name another path")
+    case .newer(let format):
+      append("its format is ")
+      append(format)
+      append(", and this library knows formats up to ")
+      append(Schema.format)
+      append("; use a newer library, or name another path")
+    case .noLog:
+      append(
+        "no write-ahead log is possible there; name a path on a local file")
+      append(" system")
+    case .database(let error): append(error, path: path)
+    }
+  }
+
+  private mutating func append(
+    _ error: DatabaseError, path: UnsafePointer<CChar>
+  ) {
+    switch error.primary {
+    case SQLITE_NOTADB:
+      append(
+        "it is not an SQLite database and was left as it is; move it away, or")
+      append(" name another path")
+    case SQLITE_BUSY, SQLITE_LOCKED:
+      append("another program has locked it; end that program's transaction")
+    case SQLITE_FULL: append("its file system is full; make room there")
+    case SQLITE_CORRUPT:
+      append("it is damaged; move it away together with its -wal file")
+    default:
+      if let obstacle = Self.sentence(for: cbr_path_obstacle(path)) {
+        append(obstacle)
+      } else {
+        append(error.text)
+        append(" (SQLite error ")
+        append(Int64(error.code))
+        append("); name another path")
+      }
+    }
+  }
+
+  private static var readOnlyFile: StaticString {
+    "it is read-only; make it writable, or name another path"
+  }
+
+  /// What is in the way of a path, and what can be done; nil: nothing is.
+  private static func sentence(for obstacle: Int32) -> StaticString? {
+    switch obstacle {
+    case Int32(CBR_PATH_IS_DIRECTORY):
+      "it is a directory; name a file in it"
+    case Int32(CBR_PATH_READ_ONLY): readOnlyFile
+    case Int32(CBR_PATH_NO_DIRECTORY):
+      "its directory does not exist; make it, or name another path"
+    case Int32(CBR_PATH_DIRECTORY_READ_ONLY):
+      """
+      its directory is not writable, and a database needs files beside it; \
+      make the directory writable, or name another path
+      """
+    case Int32(CBR_PATH_FILE_SYSTEM_READ_ONLY):
+      "its file system is read-only; name a path on another one"
+    default: nil
+    }
+  }
+}

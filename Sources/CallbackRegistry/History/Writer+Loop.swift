@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+extension Writer {
+  enum Outcome {
+    case nothing
+    case written
+    /// There may be more at once.
+    case full
+    case failed
+  }
+
+  /// How long the writer rests: the fuller it found a ring, the shorter.
+  private static var usualRest: UInt64 { 20_000_000 }
+  private static var shortRest: UInt64 { 5_000_000 }
+  private static var shortestRest: UInt64 { 1_000_000 }
+  /// After a second without events.
+  private static var idleRest: UInt64 { 100_000_000 }
+  private static var idleAfter: UInt64 { 1_000_000_000 }
+  /// How long closing goes on with a database that cannot be written.
+  private static var closingPatience: UInt64 { 5_000_000_000 }
+
+  /// Writes until the history is to be closed; returns how that went.
+  mutating func loop() -> Status {
+    waitForClock()
+    connection.onCommit(history) { history, _, _, pages in
+      history?.assumingMemoryBound(to: History.self).pointee.logPages.store(
+        UInt32(truncatingIfNeeded: pages), ordering: .relaxed)
+      return 0
+    }
+    while true {
+      let orders = recorder.pointee.writer.locked { history.pointee.orders }
+      let isNew = orders.flushes > flushing
+      flushing = orders.flushes
+      let outcome = writeBatch(markingTargets: isNew)
+      if outcome == .failed {
+        if orders.isClosing, givesUp(orders) { return .audit }
+        history.pauseAfterFailure(nanoseconds: fault.pause, after: orders)
+        continue
+      }
+      let isDone = hasReachedTargets && settle(orders)
+      if orders.isClosing, isDone, isDrained { return .ok }
+      if outcome == .full || !isDone || orders.isClosing { continue }
+      rest(after: outcome)
+    }
+  }
+
+  /// Times cannot be converted before the counter has been measured.
+  private func waitForClock() {
+    let deadline = clock.isReadyAt
+    recorder.pointee.writer.lock()
+    while !deadline.hasPassed {
+      _ = recorder.pointee.writer.wait(until: deadline)
+    }
+    recorder.pointee.writer.unlock()
+  }
+
+  /// Reads and writes one batch.
+  private mutating func writeBatch(markingTargets: Bool) -> Outcome {
+    if let sample = clock.adjust() { sync = sample }
+    lookAtRings(markingTargets: markingTargets)
+    fullness = measureFullness()
+    gather()
+    if batch.isEmpty && !fault.isThere { return .nothing }
+    let isFull = !batch.hasRoom
+    history.pointee.turn.takeAsWriter()
+    defer { history.pointee.turn.give() }
+    do throws(DatabaseError) {
+      try write()
+    } catch {
+      fail(error)
+      return .failed
+    }
+    history.setState(.good)
+    lastWriting = cbr_monotonic_nanoseconds()
+    keepBounds()
+    return isFull ? .full : .written
+  }
+
+  /// Notes a failure, and tells those who wait for a flush.
+  private mutating func fail(_ error: DatabaseError) {
+    fault.add(error, lost: recorder.pointee.lost.load(ordering: .relaxed))
+    if fault.isPatient { return }
+    history.setState(.degraded)
+    let number = flushing
+    history.report { reached in reached.failed = number }
+  }
+
+  /// Everything asked for is committed: syncs it if need be, and says so.
+  /// False: that failed, and is tried again.
+  private mutating func settle(_ orders: History.Orders) -> Bool {
+    let needsSync = orders.syncs > synced && history.pointee.path != nil
+    let needsExit = orders.isExiting && !isExitNoted
+    if needsSync || needsExit {
+      history.pointee.turn.takeAsWriter()
+      defer { history.pointee.turn.give() }
+      do throws(DatabaseError) {
+        if needsExit { try Run.end(run, how: "exit", on: connection) }
+        if needsSync { try connection.sync() }
+      } catch {
+        fail(error)
+        return false
+      }
+      isExitNoted = isExitNoted || needsExit
+    }
+    synced = orders.syncs
+    let number = flushing
+    let isExitNoted = isExitNoted
+    history.report { reached in
+      reached.flushes = number
+      reached.syncs = max(reached.syncs, orders.syncs)
+      reached.isExitNoted = isExitNoted
+    }
+    return true
+  }
+
+  private func givesUp(_ orders: History.Orders) -> Bool {
+    orders.closingDeadline.hasPassed
+      || cbr_monotonic_nanoseconds() &- fault.beganAt > Self.closingPatience
+  }
+
+  /// Waits until it is time for the next batch, or the writer is wanted.
+  private mutating func rest(after outcome: Outcome) {
+    let idle = cbr_monotonic_nanoseconds() &- lastWriting
+    if idle > Self.idleAfter, hasLog { checkpoint() }
+    let time =
+      fullness >= 64
+      ? Self.shortestRest
+      : fullness >= 16
+        ? Self.shortRest
+        : idle > Self.idleAfter ? Self.idleRest : Self.usualRest
+    let deadline = Deadline.after(time)
+    recorder.pointee.writer.lock()
+    while !recorder.pointee.isWriterWanted.load(ordering: .relaxed),
+      recorder.pointee.writer.wait(until: deadline)
+    {}
+    recorder.pointee.isWriterWanted.store(false, ordering: .relaxed)
+    recorder.pointee.writer.unlock()
+  }
+}

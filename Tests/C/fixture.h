@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several test programs build their tests of. Each function here that
+ * must not fail in a test reports when it does.
+ */
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* How often something is repeated: less under a sanitizer. */
+#ifdef SANITIZED
+#define TIMES(plain, sanitized) (sanitized)
+#else
+#define TIMES(plain, sanitized) (plain)
+#endif
+
+/* Of a library that was built for tests: the allocation after the next `after`
+ * ones fails; -1: none does. */
+void cbr_test_fail_allocation(int64_t after);
+
+/* The slot of a handle, as LayoutTests.swift pins it. Nothing but a test that
+ * wants a slot to be reused has to know this. */
+static inline uint32_t slot_of(cbr_handle handle) {
+  return (uint32_t)(handle >> 6) & ((1u << 26) - 1);
+}
+
+static inline cbr_registry open_registry(const char *label, uint32_t level) {
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  cbr_registry registry = CBR_NONE;
+  options.label = label;
+  options.level = level;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  return registry;
+}
+
+static inline void close_registry(cbr_registry registry) {
+  EXPECT(CBR_OK, cbr_registry_close(registry, CBR_FOREVER));
+}
+
+/* A context that counts what happens to it. */
+struct counted {
+  int calls;
+  int destroyed;
+  pthread_t destroyed_by;
+};
+
+static inline void count_call(void *context) {
+  __atomic_add_fetch(&((struct counted *)context)->calls, 1,
+                     __ATOMIC_RELAXED);
+}
+
+static inline void count_destroy(void *context) {
+  struct counted *counted = context;
+  counted->destroyed_by = pthread_self();
+  __atomic_add_fetch(&counted->destroyed, 1, __ATOMIC_SEQ_CST);
+}
+
+static inline int calls_of(const struct counted *counted) {
+  return __atomic_load_n(&counted->calls, __ATOMIC_SEQ_CST);
+}
+
+static inline int destroyed(const struct counted *counted) {
+  return __atomic_load_n(&counted->destroyed, __ATOMIC_SEQ_CST);
+}
+
+/* Registers count_call with a context; count_destroy too if it is to. */
+static inline cbr_token add(cbr_registry registry, const char *label,
+                            struct counted *counted, bool with_destroy,
+                            cbr_owner owner) {
+  cbr_token token = CBR_NONE;
+  EXPECT(CBR_OK,
+         CBR_REGISTER(registry, label, count_call, counted,
+                      with_destroy ? count_destroy : NULL, owner, &token));
+  return token;
+}
+
+static inline cbr_owner add_owner(cbr_registry registry, const char *label) {
+  cbr_owner owner = CBR_NONE;
+  EXPECT(CBR_OK, cbr_owner_create(registry, label, &owner));
+  return owner;
+}
+
+/* Calls a token, and says whether it was live. */
+static inline bool calls(cbr_token token) {
+  bool called = false;
+  CBR_CALL(token, void (*)(void *), (called = true, cbr_now.context));
+  return called;
+}
+
+static inline cbr_statistics statistics_of(cbr_registry registry) {
+  cbr_statistics statistics = CBR_STATISTICS_INIT;
+  EXPECT(CBR_OK, cbr_registry_statistics(registry, &statistics));
+  return statistics;
+}
+
+/* Runs a function in a forked child, and says whether its expectations held
+ * there. */
+static inline bool holds_in_child(void (*body)(void)) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    failures_of_test = 0;
+    body();
+    fflush(NULL);
+    _exit(failures_of_test != 0);
+  }
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child &&
+         WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Runs a function on a thread of its own, to its end. */
+static inline void on_thread(void *(*body)(void *), void *argument) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, body, argument) == 0);
+  pthread_join(thread, NULL);
+}
+
+/* A gate that threads wait at until it is opened. */
+struct gate {
+  pthread_mutex_t lock;
+  pthread_cond_t opened;
+  bool is_open;
+};
+#define GATE_INIT {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}
+
+static inline void gate_open(struct gate *gate) {
+  pthread_mutex_lock(&gate->lock);
+  gate->is_open = true;
+  pthread_cond_broadcast(&gate->opened);
+  pthread_mutex_unlock(&gate->lock);
+}
+
+static inline void gate_pass(struct gate *gate) {
+  pthread_mutex_lock(&gate->lock);
+  while (!gate->is_open) pthread_cond_wait(&gate->opened, &gate->lock);
+  pthread_mutex_unlock(&gate->lock);
+}
+
+#endif
