@@ -93,13 +93,38 @@ ask() {
   sqlite3 -readonly -box "$history" "$2" | sed 's/^/   /'
 }
 
-# Compares the first column of the answer with what is expected.
+# Compares the answer of the history with what it must be.
 expect() {
   local answer
   answer=$(sqlite3 -readonly "$history" "$2")
   [ "$answer" = "$1" ] || fail "expected $1 from \"$2\", not \"$answer\""
 }
 
-@QUERIES@
+ask "Who died, when, and who did it?" \
+  "SELECT run, kind, label, ended_time, ended_reason, ended_by, calls
+   FROM token_life WHERE kind <> 'registry' ORDER BY registration"
+expect 4 "SELECT count(*) FROM token_life
+  WHERE kind = 'token' AND state = 'settled' AND ended_reason = 'owner died'"
 
-title "All as it should be"
+ask "Which calls came too late?" \
+  "SELECT run, owner_label AS owner, label, caller, attempts,
+     late_by_ns / 1000 AS late_by_us, status FROM late_callers"
+expect 4 "SELECT count(*) FROM late_callers
+  WHERE status = 'CBR_E_STALE' AND attempts > 0"
+
+ask "What happened around the first death?" \
+  "SELECT substr(time, 12) AS time, thread, event, label, detail
+   FROM history WHERE run = 1 AND sequence BETWEEN
+     (SELECT min(sequence) FROM history WHERE event = 'ended') - 3 AND
+     (SELECT min(sequence) FROM history WHERE event = 'refused') + 2"
+
+ask "Is every attempt to call accounted for?" \
+  "SELECT run, label, attempts, called, refused, lost, difference
+   FROM conservation"
+expect "$attempts|0|0" "SELECT attempts, lost, difference FROM conservation
+  WHERE token = 'total'"
+
+ask "Did anything happen that must not?" "SELECT count(*) FROM violations"
+expect 0 "SELECT count(*) FROM violations"
+
+title "All as it should be: libcurl called $attempts times, each is accounted for"

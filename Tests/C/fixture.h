@@ -96,7 +96,7 @@ static inline cbr_owner add_owner(cbr_registry registry, const char *label) {
 /* Calls a token, and says whether it was live. */
 static inline bool calls(cbr_token token) {
   bool called = false;
-  CBR_CALL(token, void (*)(void *), (called = true, cbr_now.context));
+  CBR_CALL(token, void (*)(void *), ((called = true, cbr_now.context)));
   return called;
 }
 

@@ -87,7 +87,7 @@ inline run_destroy(token) {
     assert(leases[slot_of(token)] == 0);
     assert(!is_destroyed(token));
 #ifdef OWNERS
-    assert(!survives(1, token) && !survives(SLOTS - 1, token));
+    assert(!survives(SLOTS / 2, token) && !survives(SLOTS - 1, token));
 #endif
     destroyed[slot_of(token)] =
       destroyed[slot_of(token)] | bit(generation_of(token))

@@ -8,8 +8,9 @@
 // Who waits for whom is found by the pins: a waiting thread keeps all its
 // pins, so the pins of waiting threads are stable while the monitor is held.
 // A thread is inside a handle when it pins that handle or anything that
-// belongs to it; running a destroy counts as being inside (Ending.swift pins
-// the slot for that time). A ring of threads, each waiting for a handle that
+// belongs to it; running a destroy counts as being inside (Finishing.swift
+// pins the slot for that time), and so does having claimed a slot whose turn
+// comes after a destroy that is running. A ring of threads, each waiting for a handle that
 // the next one is inside, would wait for ever: the one that closes the ring
 // finds it before it sleeps (G15).
 
@@ -20,9 +21,7 @@ package enum Waiting {
   /// Wakes every waiter, after a change that a fence has made visible.
   @inline(__always)
   package static func wakeAll() {
-    let waiters = ProcessState.shared.pointee.waiters.load(
-      ordering: .sequentiallyConsistent)
-    if waiters != 0 { wakeWaiters() }
+    if isAnyone { wakeWaiters() }
   }
 
   @inline(never)
@@ -40,15 +39,28 @@ package enum Waiting {
     case timeout(inside: UInt64, thread: UInt32)
   }
 
-  /// Waits until a dead handle is quiescent.
+  /// Says that the calling thread is about to look, and to wait. From here on
+  /// whoever parks a slot settles it at once.
+  package static func begin() {
+    ProcessState.shared.pointee.waiters.wrappingAdd(
+      1, ordering: .sequentiallyConsistent)
+  }
+
+  package static func end() {
+    ProcessState.shared.pointee.waiters.wrappingSubtract(
+      1, ordering: .relaxed)
+  }
+
+  /// Whether somebody waits, seen after a full fence.
+  package static var isAnyone: Bool {
+    ProcessState.shared.pointee.waiters.load(
+      ordering: .sequentiallyConsistent) != 0
+  }
+
+  /// Waits until a dead handle is quiescent, after `begin`.
   package static func wait(
     for handle: UInt64, thread: ThreadPointer, until deadline: Deadline
   ) -> Outcome {
-    let state = ProcessState.shared
-    state.pointee.waiters.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    defer {
-      state.pointee.waiters.wrappingSubtract(1, ordering: .relaxed)
-    }
     Hook.waitBegan.reached(handle)
     return Monitor.waiting.locked {
       thread.pointee.waitingFor = handle
@@ -102,7 +114,7 @@ package enum Waiting {
       | waiter.pointee.visit & 0xFFFF_FFFF
     while let next = unvisited(from: handle, visit: visit, but: waiter) {
       next.pointee.visit = visit
-      if waiter.isInside(next.pointee.waitingFor) {
+      if waiter.isInsideWaiting(next.pointee.waitingFor) {
         return .wouldDeadlock(
           with: next.pointee.waitingFor,
           thread: next.pointee.number.load(ordering: .relaxed))
@@ -134,12 +146,12 @@ package enum Waiting {
     _ thread: ThreadPointer, from handle: UInt64, visit: UInt64,
     but waiter: ThreadPointer
   ) -> Bool {
-    if thread.isInside(handle) { return true }
+    if thread.isInsideWaiting(handle) { return true }
     var other = ThreadPointer.first
     while let each = other {
       if each != waiter, each != thread, each.pointee.visit == visit,
         each.pointee.waitingFor != Handle.none,
-        thread.isInside(each.pointee.waitingFor)
+        thread.isInsideWaiting(each.pointee.waitingFor)
       {
         return true
       }
@@ -153,6 +165,21 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   /// Whether the thread is inside a handle or anything that belongs to it.
   package func isInside(_ handle: UInt64) -> Bool {
     pinInside(handle) != nil
+  }
+
+  /// The same of a waiting thread or the calling one, with the monitor held:
+  /// what it has claimed and will finish when it goes on counts, too.
+  fileprivate func isInsideWaiting(_ handle: UInt64) -> Bool {
+    if isInside(handle) { return true }
+    var index = pointee.finishing.first
+    while index != Slot.noIndex {
+      let slot = Table.knownSlot(at: index)
+      let claimed = Handle.handle(
+        ofWord: slot.pointee.word.load(ordering: .relaxed))
+      if Belonging.isInside(claimed, handle) { return true }
+      index = slot.pointee.chain
+    }
+    return false
   }
 
   /// The first such pin.

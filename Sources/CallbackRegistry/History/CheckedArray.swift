@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A growing array of plain values whose growth can fail.
-struct CheckedArray<Value: BitwiseCopyable>: ~Copyable {
+/// A growing array of plain values (nothing is deinitialized) whose growth can fail.
+struct CheckedArray<Value>: ~Copyable {
   private var start: UnsafeMutablePointer<Value>?
   private var capacity = 0
   private(set) var count = 0

@@ -10,6 +10,16 @@ package enum Histories {
   private static var patience: UInt64 { 2_000_000_000 }
   private static var exitPatience: UInt64 { 1_000_000_000 }
 
+  /// A number that no other history of this process had or will have.
+  static func newIdentity() -> UInt64 {
+    let last = (cbr_process_state() + stateOffset + 8)
+      .assumingMemoryBound(to: UInt64.self)
+    return Monitor.histories.locked {
+      last.pointee += 1
+      return last.pointee
+    }
+  }
+
   private static var head: UnsafeMutablePointer<HistoryPointer?> {
     (cbr_process_state() + stateOffset)
       .assumingMemoryBound(to: HistoryPointer?.self)

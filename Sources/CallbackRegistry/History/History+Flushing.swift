@@ -46,7 +46,6 @@ extension UnsafeMutablePointer where Pointee == History {
   private var kept: UInt64 {
     pointee.written.load(ordering: .relaxed)
       &+ pointee.aggregated.load(ordering: .relaxed)
-      &- pointee.aggregatedByEngine.load(ordering: .relaxed)
   }
 
   /// Gives the writer an order, and one to flush; returns that one's number.

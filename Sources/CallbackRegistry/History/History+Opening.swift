@@ -68,7 +68,7 @@ extension UnsafeMutablePointer where Pointee == History {
     turn.initialize(to: Turn(monitor: forTurn))
     recorder.initialize(
       to: Recorder(
-        monitor: forRecorder, writer: forWriter,
+        identity: Histories.newIdentity(), monitor: forRecorder, writer: forWriter,
         ringRecords: options.ringBytes / UInt64(EventLayout.recordBytes),
         blockTimeoutNanoseconds: options.blockTimeoutNanoseconds,
         startArgument: UnsafeMutableRawPointer(history),

@@ -64,8 +64,6 @@ package struct History: ~Copyable {
   let isStarted = Atomic<Bool>(false)
   let written = Atomic<UInt64>(0)
   let aggregated = Atomic<UInt64>(0)
-  /// Calls among them that the engine counted: they were never events.
-  let aggregatedByEngine = Atomic<UInt64>(0)
   /// The length of the write-ahead log in pages.
   let logPages = Atomic<UInt32>(0)
 
@@ -100,8 +98,9 @@ extension UnsafeMutablePointer where Pointee == History {
     // What was done first, so that it is never more than what was to do.
     counts.written = pointee.written.load(ordering: .relaxed)
     counts.aggregated = pointee.aggregated.load(ordering: .relaxed)
-    counts.emitted = pointee.aggregatedByEngine.load(ordering: .relaxed)
-    counts.lost = recorder.pointee.lost.load(ordering: .acquiring)
+    counts.lost =
+      recorder.pointee.lost.load(ordering: .relaxed)
+      &+ recorder.pointee.withoutRing.load(ordering: .relaxed)
     var ring = recorder.firstRing
     if ring != nil {
       counts.state = recorder.pointee.state.load(ordering: .relaxed)
@@ -110,8 +109,10 @@ extension UnsafeMutablePointer where Pointee == History {
       counts.emitted &+= each.pointee.emitted.load(ordering: .relaxed)
       ring = each.pointee.next
     }
-    counts.emitted &+=
-      recorder.pointee.lostWithoutRing.load(ordering: .relaxed)
+    counts.emitted &+= recorder.pointee.withoutRing.load(ordering: .relaxed)
+    counts.emitted &+= recorder.pointee.monitor.locked {
+      recorder.pointee.aggregates.total
+    }
     return counts
   }
 }

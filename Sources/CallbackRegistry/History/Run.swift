@@ -34,7 +34,7 @@ enum Run {
     statement.bind(6, libraryVersion)
     statement.bind(7, sqlite3_libversion())
     let clock: StaticString =
-      cbr_platform_counter_is_trusted != 0
+      cbr_counter_is_trusted()
       ? "time-stamp counter" : "clock_gettime"
     statement.bind(8, clock)
     statement.bind(9, now)

@@ -49,8 +49,6 @@ extension Schema {
       name TEXT NOT NULL,
       began_sequence INTEGER NOT NULL,
       began_time_ns INTEGER NOT NULL,
-      ended_sequence INTEGER,
-      ended_time_ns INTEGER,
       title TEXT NOT NULL
         AS (CASE name WHEN '' THEN 'thread' ELSE name END || '#' || number)
     ) STRICT;

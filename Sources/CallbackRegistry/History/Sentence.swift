@@ -10,7 +10,6 @@ enum Sentence: Int {
   case addRing
   case advanceRing
   case addThread
-  case endThread
   case findToken
   case addToken
   case addCalls
@@ -60,11 +59,6 @@ enum Sentence: Int {
       """
       INSERT INTO thread (run, ring, number, kernel_number, name,
         began_sequence, began_time_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-      """
-    case .endThread:
-      """
-      UPDATE thread SET ended_sequence = ?2, ended_time_ns = ?3
-      WHERE thread = ?1
       """
     case .findToken:
       """

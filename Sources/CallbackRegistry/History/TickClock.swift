@@ -126,7 +126,7 @@ struct TickClock: ~Copyable {
   /// Nanoseconds per tick, times 2^32.
   private static func rate(from: Sample, to: Sample) -> UInt64 {
     let ticks = to.ticks &- from.ticks
-    if ticks == 0 || cbr_platform_counter_is_trusted == 0 { return 1 << 32 }
+    if ticks == 0 || !cbr_counter_is_trusted() { return 1 << 32 }
     let ratio = Double(to.nanoseconds &- from.nanoseconds) / Double(ticks)
     // From a thousandth to a thousand nanoseconds: no counter is beyond that.
     return UInt64(min(max(ratio, 0.001), 1_000) * 4_294_967_296)

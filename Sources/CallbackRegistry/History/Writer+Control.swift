@@ -38,26 +38,9 @@ extension Writer {
     _ kind: UInt8, cell index: Int, at position: UInt64,
     of cursor: UnsafeMutablePointer<Cursor>
   ) -> Bool {
-    switch kind {
-    case EventKind.counted.rawValue:
-      let payload = payload(at: position, of: cursor)
-      setCounts(
-        index, attempts: payload.first, outstanding: payload.second)
-    case EventKind.aggregated.rawValue:
-      let payload = payload(at: position, of: cursor)
-      let total = clock.nanoseconds(during: payload.second)
-      let longest = clock.nanoseconds(during: payload.third)
-      let time = clock.nanoseconds(at: cursor.pointee.working.time)
-      let cell = batch.cells.pointer(to: index)
-      cell.pointee.all.add(
-        calls: payload.first, nanoseconds: total, longest: longest)
-      cell.pointee.overRing.add(
-        calls: payload.first, nanoseconds: total, longest: longest)
-      cell.pointee.firstAggregated = min(cell.pointee.firstAggregated, time)
-      cell.pointee.lastTime = max(cell.pointee.lastTime, time)
-      batch.overRing &+= payload.first
-    default: return false
-    }
+    guard kind == EventKind.counted.rawValue else { return false }
+    let payload = payload(at: position, of: cursor)
+    setCounts(index, attempts: payload.first, outstanding: payload.second)
     return true
   }
 

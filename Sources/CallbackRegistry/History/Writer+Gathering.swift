@@ -26,6 +26,7 @@ extension Writer {
         _ = merge.add(cursor: index, time: time)
       }
     }
+    gatherAggregates()
     while batch.hasRoom, let first = merge.first {
       let cursor = cursors.pointer(to: first.cursor)
       let others = merge.secondTime
@@ -136,12 +137,33 @@ extension Writer {
         of: cursor, number: UInt32(truncatingIfNeeded: index),
         before: noted.lastSequence &+ 1, at: noted.lastTime)
     }
-    if ringless.count > 0, batch.lossCount < Batch.lossLimit {
+    let withoutRing = withoutRing.working &- withoutRing.committed
+    if withoutRing > 0, batch.lossCount < Batch.lossLimit {
+      let now = clock.nanoseconds(at: watermark)
       batch.add(
         LossRow(
-          cursor: LossRow.noCursor, first: 0, count: ringless.count,
-          firstTime: clock.nanoseconds(at: ringless.firstTime),
-          lastTime: clock.nanoseconds(at: ringless.lastTime)))
+          cursor: LossRow.noCursor, first: 0, count: withoutRing,
+          firstTime: now, lastTime: now))
+    }
+  }
+
+  /// Takes calls that the engine counted because a ring was full. Known is
+  /// only when they were taken over, and when the others before them were.
+  private mutating func gatherAggregates() {
+    while batch.hasRoom, let calls = aggregates.next() {
+      let cell = batch.cells.pointer(to: batch.cells.index(of: calls.token))
+      let total = clock.nanoseconds(during: calls.totalTicks)
+      let longest = clock.nanoseconds(during: calls.longestTicks)
+      cell.pointee.all.add(
+        calls: calls.count, nanoseconds: total, longest: longest)
+      cell.pointee.overRing.add(
+        calls: calls.count, nanoseconds: total, longest: longest)
+      cell.pointee.firstAggregated = min(
+        cell.pointee.firstAggregated, clock.nanoseconds(at: aggregates.began))
+      cell.pointee.lastTime = max(
+        cell.pointee.lastTime, clock.nanoseconds(at: aggregates.ended))
+      batch.events += 1
+      batch.overRing &+= calls.count
     }
   }
 }

@@ -16,9 +16,6 @@ extension Writer {
         try writeThread(row, of: cursor, first: first)
       }
       row.pointee.thread = cursor.pointee.working.thread
-      if row.pointee.kind == EventKind.threadEnded.rawValue {
-        try endThread(row, of: cursor, first: first)
-      }
     }
   }
 
@@ -87,17 +84,5 @@ extension Writer {
       try statement.run()
     }
     cursor.pointee.working.thread = connection.lastRow
-  }
-
-  private func endThread(
-    _ row: UnsafeMutablePointer<ControlRow>,
-    of cursor: UnsafeMutablePointer<Cursor>, first: UInt64
-  ) throws(DatabaseError) {
-    let statement = statements[.endThread]
-    statement.bind(1, cursor.pointee.working.thread)
-    statement.bind(2, first &+ UInt64(row.pointee.offset))
-    statement.bind(3, row.pointee.time)
-    try statement.run()
-    cursor.pointee.working.thread = 0
   }
 }

@@ -15,14 +15,16 @@ extension Writer {
       let cursor = cursors.pointer(to: index)
       cursor.pointee.earlierHead = cursor.pointee.head
       // The end is loaded after the watermark was taken.
-      let ring = cbr_after_ticks(cursor.pointee.ring, watermark)
-        .unsafelyUnwrapped.assumingMemoryBound(to: Ring.self)
+      let ring = UnsafePointer<Ring>(
+        cbr_after_ticks(cursor.pointee.ring, watermark)!
+          .assumingMemoryBound(to: Ring.self))
       cursor.pointee.head = ring.pointee.head.load(ordering: .acquiring)
       cursor.pointee.takeLoss()
       if markingTargets { cursor.pointee.target = cursor.pointee.head }
     }
-    ringless.add(recorder.pointee.ringless)
-    recorder.pointee.ringless = Loss()
+    withoutRing.working = recorder.pointee.withoutRing.load(
+      ordering: .relaxed)
+    aggregates.take(from: recorder, now: watermark)
   }
 
   /// Adds cursors for new rings, which the list of rings begins with. Without
@@ -43,7 +45,7 @@ extension Writer {
 
   /// Whether everything that the flush in progress asked for is committed.
   var hasReachedTargets: Bool {
-    if areRingsMissing { return false }
+    if areRingsMissing || aggregates.areLeft { return false }
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
       if cursor.pointee.committed.position < cursor.pointee.target {
@@ -55,7 +57,7 @@ extension Writer {
 
   /// Whether nothing is left that this batch could have read.
   var isDrained: Bool {
-    if areRingsMissing { return false }
+    if areRingsMissing || aggregates.areLeft { return false }
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
       if !cursor.pointee.isDrained || cursor.pointee.loss.count > 0 {
@@ -81,7 +83,8 @@ extension Writer {
     for index in 0..<cursors.count {
       cursors.pointer(to: index).pointee.commit()
     }
-    ringless = Loss()
+    withoutRing.commit()
+    aggregates.commit()
     // Under the lock: a producer that has just looked is waiting by now.
     recorder.pointee.monitor.locked { recorder.pointee.monitor.wake() }
   }
@@ -91,6 +94,8 @@ extension Writer {
     for index in 0..<cursors.count {
       cursors.pointer(to: index).pointee.revert()
     }
+    withoutRing.revert()
+    aggregates.revert()
     budget.revert()
   }
 }

@@ -39,8 +39,6 @@ extension Writer {
     history.pointee.written.wrappingAdd(written, ordering: .relaxed)
     history.pointee.aggregated.wrappingAdd(
       batch.overBudget + batch.overRing, ordering: .relaxed)
-    history.pointee.aggregatedByEngine.wrappingAdd(
-      batch.overRing, ordering: .relaxed)
     callbacks.commit()
     sites.commit()
     segments.commit(rows: Int64(batch.callCount))

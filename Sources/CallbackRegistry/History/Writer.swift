@@ -42,8 +42,9 @@ struct Writer: ~Copyable {
   var watermark: UInt64 = 0
   /// Without memory for cursors, rings are left unread.
   var areRingsMissing = false
-  /// Losses of threads without a ring, not written yet.
-  var ringless = Loss()
+  /// Events of threads that could not get a ring.
+  var withoutRing = Ahead<UInt64>(0)
+  var aggregates: Aggregates
   /// A pair of clock stamps that has no row yet.
   var sync: TickClock.Sample?
   var fault = Fault()
@@ -62,6 +63,7 @@ struct Writer: ~Copyable {
   init(_ history: HistoryPointer, database: Database) throws(DatabaseError) {
     self.history = history
     recorder = history.recorder
+    aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     connection = database.connection
     run = database.run
     guard let batch = Batch(), let tokens = TokenCache(),

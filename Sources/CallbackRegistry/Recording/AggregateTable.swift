@@ -38,14 +38,32 @@ package struct AggregateTable: ~Copyable {
     return true
   }
 
-  /// Hands every token's calls to `body` and empties the table.
-  package mutating func takeAll(_ body: (AggregatedCalls) -> Void) {
-    guard let places, used > 0 else { return }
-    for index in 0..<capacity where places[index].token != 0 {
-      body(places[index])
+  /// Moves every token's calls into a table that is empty. The total stays.
+  package mutating func moveAll(to other: inout AggregateTable) {
+    Memory.release(other.places)
+    other.places = places
+    other.capacity = capacity
+    other.used = used
+    places = nil
+    capacity = 0
+    used = 0
+  }
+
+  /// The calls of one token at or after a place, which becomes the next one.
+  package func next(from place: inout Int) -> AggregatedCalls? {
+    while place < capacity {
+      defer { place += 1 }
+      if places![place].token != 0 { return places![place] }
     }
+    return nil
+  }
+
+  /// Whether a place is behind all others.
+  package func isPast(_ place: Int) -> Bool { place >= capacity }
+
+  package mutating func removeAll() {
     Memory.release(places)
-    self.places = nil
+    places = nil
     capacity = 0
     used = 0
   }

@@ -85,15 +85,6 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     }
   }
 
-  /// Counts an event of a thread that has no ring, for want of memory.
-  package func countWithoutRing(time: UInt64 = Ticks.now) {
-    pointee.lost.wrappingAdd(1, ordering: .relaxed)
-    pointee.lostWithoutRing.wrappingAdd(1, ordering: .relaxed)
-    pointee.monitor.locked {
-      pointee.ringless.add(sequence: 0, time: time)
-    }
-  }
-
   package func wakeWriter() {
     pointee.writer.locked {
       pointee.isWriterWanted.store(true, ordering: .relaxed)

@@ -37,13 +37,8 @@ package struct Recorder: ~Copyable {
 
   /// Events of threads that could not get a ring.
   package let withoutRing = Atomic<UInt64>(0)
-
-  /// Events that could not be kept: what statistics show at once.
+  /// Events that found no room in their ring.
   package let lost = Atomic<UInt64>(0)
-  /// Those among them of threads for which there was no memory for a ring,
-  /// and what the writer has not taken over of these.
-  package let lostWithoutRing = Atomic<UInt64>(0)
-  package internal(set) var ringless = Loss()
 
   package var callbacks = Dictionary()
   package var sites = Dictionary()

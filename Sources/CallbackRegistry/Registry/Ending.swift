@@ -76,17 +76,14 @@ package enum Ending {
           into: &chain)
       return .success(isMarked)
     }
-    guard try result.get() else {
-      if !mayPark { settleParked(access) }
-      return .already
-    }
+    guard try result.get() else { return .already }
     Hook.endMarked.reached(handle)
     registry.recordEnded(chain, thread: thread, time: time)
     let isParkable =
       mayPark && chain.count == 1 && Handle.kind(of: handle) == .token
       && slot.pointee.destroy == nil
     if isParkable {
-      park(chain, access)
+      park(chain, slot: slot, access)
       return .parked
     }
     // What was parked may belong to what has ended now.
@@ -106,6 +103,11 @@ package enum Ending {
       return thread.fail(
         thread.isInside(handle) ? .deferred : .pending, about: handle)
     }
+    Waiting.begin()
+    defer { Waiting.end() }
+    if let access = try? Access.of(handle, thread: thread) {
+      settleParked(access)
+    }
     switch Waiting.wait(for: handle, thread: thread, until: deadline) {
     case .quiescent: return .ok
     case .deferred: return thread.fail(.deferred, about: handle)
@@ -118,16 +120,21 @@ package enum Ending {
     }
   }
 
-  /// Leaves marked slots to be settled with others, by one fence.
-  static func park(_ chain: Chain, _ access: borrowing Access) {
+  /// Leaves a marked token to be settled with others, by one fence; unless
+  /// somebody may be waiting for it, or for what it belongs to.
+  static func park(
+    _ chain: Chain, slot: SlotPointer, _ access: borrowing Access
+  ) {
     let registry = access.registry
-    let due: Chain? = registry.pointee.lock.locked {
+    let isDue = registry.pointee.lock.locked {
       registry.pointee.parked.append(chain)
-      guard registry.pointee.parked.count >= parkedLimit else { return nil }
-      return registry.pointee.parked.takeAll()
+      return registry.pointee.parked.count >= parkedLimit
+        || registry.isClosing || !registry.isLive(ownerOf: slot)
     }
     Hook.parked.reached(registry.pointee.handle)
-    if let due { settle(due, access) }
+    // A waiter that is not seen here sees the parked token.
+    cbr_full_fence()
+    if isDue || Waiting.isAnyone { settleParked(access) }
   }
 
   /// Settles what was parked, for somebody who waits for it.
@@ -144,9 +151,8 @@ package enum Ending {
     var marked = marked
     var claimed = Chain()
     claim(&marked, into: &claimed, thread: access.thread)
-    while let (index, slot) = claimed.takeFirst() {
-      Finishing.finish(index, slot: slot, access)
-    }
+    access.thread.pointee.finishing.append(claimed)
+    Finishing.finishClaimed(access)
   }
 
   private static func claim(
@@ -182,6 +188,14 @@ package enum Ending {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
+  /// Whether what a slot belongs to is live. The lock is held.
+  fileprivate func isLive(ownerOf slot: SlotPointer) -> Bool {
+    let owner = slot.pointee.owner.load(ordering: .relaxed)
+    let word = Table.knownSlot(at: owner).pointee.word.load(
+      ordering: .relaxed)
+    return Handle.state(ofWord: word) == .live
+  }
+
   /// Marks a handle and all that belongs to it. False when it was dead before.
   /// The lock is held.
   func mark(

@@ -180,7 +180,7 @@ package enum Entering {
     Hook.consumedMarked.reached(entry.token)
     registry.recordEnded(chain, thread: entry.thread, time: time)
     if entry.slot.pointee.destroy == nil {
-      Ending.park(chain, access)
+      Ending.park(chain, slot: entry.slot, access)
     } else {
       // The call's own pin drains it: whoever leaves last destroys.
       Ending.settle(chain, access)

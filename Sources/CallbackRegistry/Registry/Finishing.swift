@@ -17,6 +17,31 @@ package enum Finishing {
     finish(index, slot: Table.knownSlot(at: index), access)
   }
 
+  /// Finishes what the thread has claimed. A destroy that ends other things
+  /// comes here again, and goes on with what is left.
+  static func finishClaimed(_ access: borrowing Access) {
+    while let (index, slot) = access.thread.pointee.finishing.takeFirst() {
+      let owner = Table.chunk(at: index)?.pointee.registry.load(
+        ordering: .acquiring)
+      if owner == access.registry.pointee.handle {
+        finish(index, slot: slot, access)
+      } else {
+        let handle = Handle.handle(
+          ofWord: slot.pointee.word.load(ordering: .relaxed))
+        finish(handle, thread: access.thread)
+      }
+    }
+  }
+
+  /// Finishes what a thread had claimed before it jumped out of a destroy.
+  package static func finishAbandoned(_ thread: ThreadPointer) {
+    while let (_, slot) = thread.pointee.finishing.takeFirst() {
+      finish(
+        Handle.handle(ofWord: slot.pointee.word.load(ordering: .relaxed)),
+        thread: thread)
+    }
+  }
+
   /// Destroys and frees a claimed slot, then what it was the last part of.
   static func finish(
     _ index: UInt32, slot: SlotPointer, _ access: borrowing Access

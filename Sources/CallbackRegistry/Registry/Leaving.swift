@@ -91,6 +91,7 @@ package enum Leaving {
       }
       Entering.withdraw(depth, handle, thread: thread)
     }
+    Finishing.finishAbandoned(thread)
   }
 
   private static func recordAbandoned(

@@ -2,12 +2,14 @@
 
 /// Slots in a row, linked through `chain`. All are dying or destroying and
 /// belong to the holder of the chain alone.
-struct Chain {
-  private(set) var first = Slot.noIndex
+package struct Chain {
+  package private(set) var first = Slot.noIndex
   private var last = Slot.noIndex
-  private(set) var count = 0
+  package private(set) var count = 0
 
-  mutating func append(_ index: UInt32, slot: SlotPointer) {
+  package init() {}
+
+  package mutating func append(_ index: UInt32, slot: SlotPointer) {
     slot.pointee.chain = Slot.noIndex
     if last == Slot.noIndex {
       first = index
@@ -18,7 +20,7 @@ struct Chain {
     count += 1
   }
 
-  mutating func append(_ other: Chain) {
+  package mutating func append(_ other: Chain) {
     guard other.first != Slot.noIndex else { return }
     if last == Slot.noIndex {
       first = other.first
@@ -31,7 +33,7 @@ struct Chain {
 
   /// Takes the first one out. Its slot's chain is the caller's no longer once
   /// its word moves on.
-  mutating func takeFirst() -> (index: UInt32, slot: SlotPointer)? {
+  package mutating func takeFirst() -> (index: UInt32, slot: SlotPointer)? {
     guard first != Slot.noIndex else { return nil }
     let index = first
     let slot = Table.knownSlot(at: index)
@@ -41,7 +43,7 @@ struct Chain {
     return (index, slot)
   }
 
-  mutating func takeAll() -> Chain {
+  package mutating func takeAll() -> Chain {
     let all = self
     self = Chain()
     return all

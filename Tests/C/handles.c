@@ -1,0 +1,1001 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any 64-bit value may be passed as any handle (G1), none is given out twice
+ * (G2, G3), slots are reused first in, first out (G4), and handles hold nothing
+ * (G5). The table below has a row for each parameter that takes a handle and a
+ * column for each kind of handle that can be wrong there (C10).
+ */
+#include <spawn.h>
+#include <sys/mman.h>
+
+#include "fixture.h"
+
+extern char **environ;
+
+/* -------------------------------------------------- the world of a cell -- */
+
+enum { TOKEN, OWNER, LEASE, REGISTRY, KINDS };
+
+/* A handle of each kind that is dead, and what lives in its slot now. */
+struct dead {
+  cbr_handle stale;  /* ended; its slot is free */
+  cbr_handle reused; /* ended; its slot is another handle's */
+  cbr_handle holder; /* that other one, live */
+};
+
+static struct world {
+  cbr_registry home, twin; /* with the same contents (C11) */
+  cbr_handle live[KINDS];    /* of home */
+  cbr_handle foreign[KINDS]; /* of twin */
+  cbr_handle closed[KINDS];  /* of a registry that was closed */
+  struct dead dead[KINDS];
+  struct counted context;
+} world;
+
+static const cbr_method methods[] = {
+    {"first", CBR_METHOD_REQUIRED, 0},
+    {"second", CBR_METHOD_DEFAULT, 7},
+};
+static const cbr_interface interface = {sizeof(cbr_interface), "handles", 1,
+                                        2, methods};
+
+/* Makes a handle of a kind in a registry, of the twin's shape. */
+static cbr_handle make(int kind, cbr_registry registry, cbr_token token) {
+  cbr_handle handle = CBR_NONE;
+  switch (kind) {
+    case TOKEN: return add(registry, "token", &world.context, true, CBR_NONE);
+    case OWNER: return add_owner(registry, "owner");
+    case LEASE: EXPECT(CBR_OK, cbr_lease(token, &handle)); return handle;
+    default: return open_registry("registry", CBR_LEVEL_CALLS);
+  }
+}
+
+static void end(cbr_handle handle) {
+  cbr_status status = cbr_invalidate_wait(handle, CBR_REASON_ENDED,
+                                          CBR_FOREVER);
+  CHECK(status == CBR_OK);
+}
+
+static struct dead make_dead(int kind) {
+  struct dead dead;
+  dead.reused = make(kind, world.home, world.live[TOKEN]);
+  end(dead.reused);
+  for (;;) {
+    dead.holder = make(kind, world.home, world.live[TOKEN]);
+    if (slot_of(dead.holder) == slot_of(dead.reused)) break;
+    end(dead.holder);
+  }
+  dead.stale = make(kind, world.home, world.live[TOKEN]);
+  end(dead.stale);
+  return dead;
+}
+
+static void make_world(void) {
+  memset(&world, 0, sizeof world);
+  world.home = open_registry("home", CBR_LEVEL_CALLS);
+  world.twin = open_registry("twin", CBR_LEVEL_CALLS);
+  world.live[REGISTRY] = world.home;
+  world.foreign[REGISTRY] = world.twin;
+  cbr_registry closed = open_registry("closed", CBR_LEVEL_CALLS);
+  world.closed[REGISTRY] = closed;
+  for (int kind = TOKEN; kind < REGISTRY; kind++) {
+    world.live[kind] = make(kind, world.home, world.live[TOKEN]);
+    world.foreign[kind] = make(kind, world.twin, world.foreign[TOKEN]);
+    world.closed[kind] = make(kind, closed, world.closed[TOKEN]);
+  }
+  end(world.closed[LEASE]);
+  close_registry(closed);
+  for (int kind = TOKEN; kind < KINDS; kind++)
+    world.dead[kind] = make_dead(kind);
+  world.context.destroyed = 0;
+}
+
+static void end_world(void) {
+  int destroyed_before = destroyed(&world.context);
+  end(world.live[LEASE]);
+  end(world.foreign[LEASE]);
+  end(world.dead[LEASE].holder);
+  close_registry(world.dead[REGISTRY].holder);
+  close_registry(world.home);
+  close_registry(world.twin);
+  /* A live token, the other registry's, and the holder of a reused slot. */
+  EQUAL(0, destroyed_before);
+  EQUAL(3, destroyed(&world.context));
+}
+
+/* ------------------------------------------------------------ attempts -- */
+
+/* Each passes a handle to a function, with good values for everything else,
+ * and looks at the out-parameters. */
+
+static bool is_empty(const cbr_call *call) {
+  return call->function == NULL && call->context == NULL &&
+         call->token == CBR_NONE && call->disposition == 0;
+}
+
+static cbr_status entered(cbr_status status, cbr_call *call) {
+  if (status == CBR_OK) {
+    EXPECT(CBR_OK, cbr_leave(call));
+  } else {
+    CHECK(is_empty(call));
+  }
+  return status;
+}
+
+#define DIRTY(variable) memset(&(variable), 0xAA, sizeof(variable))
+
+static cbr_status try_enter(cbr_handle handle) {
+  cbr_call call;
+  DIRTY(call);
+  return entered(cbr_enter(handle, &call), &call);
+}
+
+static cbr_status try_enter_typed(cbr_handle handle) {
+  cbr_call call;
+  DIRTY(call);
+  return entered(cbr_enter_typed(handle, 0, &call), &call);
+}
+
+static cbr_status try_enter_method(cbr_handle handle) {
+  cbr_call call;
+  DIRTY(call);
+  return entered(cbr_enter_method(handle, &interface, 0, &call), &call);
+}
+
+/* The macro: a refused call does nothing, so its status is the last one. */
+static cbr_status try_call(cbr_handle handle) {
+  cbr_call call;
+  cbr_status status = cbr_enter(handle, &call);
+  if (status == CBR_OK) EXPECT(CBR_OK, cbr_leave(&call));
+  CHECK(!calls(handle));
+  return status;
+}
+
+static cbr_status try_leave(cbr_handle handle) {
+  /* Inside another call, so that the thread has a pin to confuse it with. */
+  cbr_call around, forged = CBR_CALL_INIT;
+  bool is_inside = cbr_enter(world.live[TOKEN], &around) == CBR_OK;
+  forged.token = handle;
+  cbr_status status = cbr_leave(&forged);
+  if (is_inside) EXPECT(CBR_OK, cbr_leave(&around));
+  return status;
+}
+
+static cbr_status try_responds(cbr_handle handle) {
+  return cbr_responds(handle, &interface, 0);
+}
+
+static cbr_status try_lease(cbr_handle handle) {
+  cbr_lease_handle lease = 1;
+  cbr_status status = cbr_lease(handle, &lease);
+  if (status != CBR_OK) EQUAL(CBR_NONE, lease);
+  return status;
+}
+
+static cbr_status try_lease_get(cbr_handle handle) {
+  cbr_call call;
+  DIRTY(call);
+  cbr_status status = cbr_lease_get(handle, &call);
+  if (status != CBR_OK) CHECK(is_empty(&call));
+  return status;
+}
+
+static cbr_status try_lease_end(cbr_handle handle) {
+  return cbr_lease_end(handle);
+}
+
+static cbr_status try_is_live(cbr_handle handle) {
+  return cbr_is_live(handle) ? CBR_OK : CBR_E_USER;
+}
+
+static cbr_status try_invalidate(cbr_handle handle) {
+  return cbr_invalidate(handle, CBR_REASON_ENDED);
+}
+
+static cbr_status try_invalidate_wait(cbr_handle handle) {
+  return cbr_invalidate_wait(handle, CBR_REASON_ENDED, CBR_FOREVER);
+}
+
+static cbr_status try_explain(cbr_handle handle) {
+  char text[4096] = "dirty";
+  size_t needed = 1234567;
+  cbr_status status = cbr_explain(handle, text, sizeof text, &needed);
+  EQUAL(status == CBR_OK ? strlen(text) + 1 : 0, needed);
+  if (status != CBR_OK) CHECK(text[0] == 0);
+  return status;
+}
+
+static cbr_disposition must_not_visit(void *context, const cbr_item *item) {
+  (void)context;
+  CHECK(!"visited");
+  CHECK(item->handle == CBR_NONE);
+  return CBR_CONTINUE;
+}
+
+static cbr_status try_impact(cbr_handle handle) {
+  return cbr_impact(handle, must_not_visit, NULL);
+}
+
+static cbr_status try_each_live(cbr_handle handle) {
+  return cbr_registry_each_live(handle, must_not_visit, NULL);
+}
+
+static cbr_status try_statistics(cbr_handle handle) {
+  cbr_statistics statistics, empty = CBR_STATISTICS_INIT;
+  DIRTY(statistics);
+  statistics.size = sizeof statistics;
+  cbr_status status = cbr_registry_statistics(handle, &statistics);
+  if (status != CBR_OK)
+    CHECK(memcmp(&statistics, &empty, sizeof empty) == 0);
+  return status;
+}
+
+static cbr_status try_close(cbr_handle handle) {
+  return cbr_registry_close(handle, CBR_FOREVER);
+}
+
+static cbr_status try_register(cbr_handle handle) {
+  cbr_token token = 1;
+  cbr_status status = CBR_REGISTER(handle, "new", count_call, &world.context,
+                                   count_destroy, CBR_NONE, &token);
+  if (status != CBR_OK) EQUAL(CBR_NONE, token);
+  return status;
+}
+
+static cbr_status try_register_owner(cbr_handle handle) {
+  cbr_token token = 1;
+  cbr_status status =
+      CBR_REGISTER(world.home, "new", count_call, &world.context,
+                   count_destroy, handle, &token);
+  if (status != CBR_OK) EQUAL(CBR_NONE, token);
+  return status;
+}
+
+static cbr_status try_owner_create(cbr_handle handle) {
+  cbr_owner owner = 1;
+  cbr_status status = cbr_owner_create(handle, "new", &owner);
+  if (status != CBR_OK) EQUAL(CBR_NONE, owner);
+  return status;
+}
+
+static cbr_status try_owner_create_child(cbr_handle handle) {
+  cbr_owner owner = 1;
+  cbr_status status = cbr_owner_create_child(handle, "new", &owner);
+  if (status != CBR_OK) EQUAL(CBR_NONE, owner);
+  return status;
+}
+
+static cbr_status try_owner_for_object(cbr_handle handle) {
+  cbr_owner owner = 1;
+  cbr_status status = cbr_owner_for_object(handle, &world, "new", &owner);
+  if (status != CBR_OK) EQUAL(CBR_NONE, owner);
+  return status;
+}
+
+static cbr_status try_object_died(cbr_handle handle) {
+  return cbr_object_died(handle, &world);
+}
+
+static cbr_status try_level(cbr_handle handle) {
+  return cbr_audit_level(handle, CBR_LEVEL_OFF);
+}
+
+static cbr_status try_note(cbr_handle handle) {
+  return cbr_audit_note(handle, CBR_NONE, "note");
+}
+
+static cbr_status try_note_about(cbr_handle handle) {
+  return cbr_audit_note(world.home, handle, "note");
+}
+
+static cbr_status try_flush(cbr_handle handle) {
+  uint64_t achieved = 1;
+  cbr_status status =
+      cbr_audit_flush(handle, CBR_FLUSH_RING, CBR_FOREVER, &achieved);
+  if (status != CBR_OK) EQUAL(0, achieved);
+  return status;
+}
+
+/* ----------------------------------------------------------- the table -- */
+
+/* The cells, each a status or a set of them. */
+enum cell {
+  O,   /* CBR_OK */
+  A,   /* CBR_ALREADY */
+  I,   /* CBR_E_INVALID */
+  S,   /* CBR_E_STALE */
+  K,   /* CBR_E_KIND */
+  X,   /* CBR_E_FOREIGN */
+  C,   /* CBR_E_CLOSED */
+  F,   /* CBR_E_FORKED */
+  D,   /* not live, of the one that answers true or false */
+  R,   /* random words: CBR_E_INVALID, CBR_E_KIND or CBR_E_STALE */
+  N    /* does not apply: the handle is good here */
+};
+
+enum column {
+  ZERO, ONES, STALE, REUSED, FOREIGN, WRONG_KIND, RANDOM, CLOSED, FORKED,
+  COLUMNS
+};
+
+static const char *const column_names[COLUMNS] = {
+    "zero", "all-ones", "stale", "reused slot", "foreign registry",
+    "wrong kind", "random", "closed registry", "forked child"};
+
+struct row {
+  const char *name;
+  cbr_status (*attempt)(cbr_handle handle);
+  int kind;
+  bool is_call; /* a refusal of a former token is counted */
+  enum cell cells[COLUMNS];
+};
+
+/* A foreign handle is wrong only next to a handle of the home registry.
+ * Notes: (1) CBR_NONE is the registry itself there. (2) A handle of any kind
+ * may be passed. (3) A dead token may be named there. (4) There is no other
+ * answer than whether it is live. (5) A registry that is dead is closed. */
+static const struct row table[] = {
+    /*                                            0  ~0 sta reu for wro ran clo
+                                                                          fork */
+    {"enter", try_enter, TOKEN, true,            {I, I, S, S, N, K, R, C, F}},
+    {"enter_typed", try_enter_typed, TOKEN, true, {I, I, S, S, N, K, R, C, F}},
+    {"enter_method", try_enter_method, TOKEN, true,
+                                                 {I, I, S, S, N, K, R, C, F}},
+    {"CBR_CALL", try_call, TOKEN, true,          {I, I, S, S, N, K, R, C, F}},
+    {"leave", try_leave, TOKEN, false,           {I, I, I, I, I, I, I, I, F}},
+    {"responds", try_responds, TOKEN, false,     {I, I, S, S, N, K, R, C, F}},
+    {"lease", try_lease, TOKEN, true,            {I, I, S, S, N, K, R, C, F}},
+    {"lease_get", try_lease_get, LEASE, false,   {I, I, S, S, N, K, R, C, F}},
+    {"lease_end", try_lease_end, LEASE, false,   {I, I, A, A, N, K, R, C, F}},
+
+    /* (2) */
+    {"is_live token", try_is_live, TOKEN, false, {D, D, D, D, N, N, D, D, D}},
+    {"is_live owner", try_is_live, OWNER, false, {D, D, D, D, N, N, D, D, D}},
+    {"is_live lease", try_is_live, LEASE, false, {D, D, D, D, N, N, D, D, D}},
+    {"is_live registry", try_is_live, REGISTRY, false,
+                                                 {D, D, D, D, N, N, D, D, D}},
+    {"invalidate token", try_invalidate, TOKEN, false,
+                                                 {I, I, A, A, N, N, R, C, F}},
+    {"invalidate owner", try_invalidate, OWNER, false,
+                                                 {I, I, A, A, N, N, R, C, F}},
+    {"invalidate lease", try_invalidate, LEASE, false,
+                                                 {I, I, A, A, N, N, R, C, F}},
+    {"invalidate registry", try_invalidate, REGISTRY, false,
+                                                 {I, I, A, A, N, N, R, A, F}},
+    {"invalidate_wait token", try_invalidate_wait, TOKEN, false,
+                                                 {I, I, A, A, N, N, R, C, F}},
+    {"invalidate_wait owner", try_invalidate_wait, OWNER, false,
+                                                 {I, I, A, A, N, N, R, C, F}},
+    {"invalidate_wait lease", try_invalidate_wait, LEASE, false,
+                                                 {I, I, A, A, N, N, R, C, F}},
+    {"invalidate_wait registry", try_invalidate_wait, REGISTRY, false,
+                                                 {I, I, A, A, N, N, R, A, F}},
+    {"impact token", try_impact, TOKEN, false,   {I, I, S, S, N, N, R, C, F}},
+    {"impact owner", try_impact, OWNER, false,   {I, I, S, S, N, N, R, C, F}},
+    {"impact lease", try_impact, LEASE, false,   {I, I, S, S, N, N, R, C, F}},
+    {"impact registry", try_impact, REGISTRY, false,
+                                                 {I, I, C, C, N, N, R, C, F}},
+    /* (3) */
+    {"explain token", try_explain, TOKEN, false, {I, I, O, O, N, N, R, C, F}},
+    {"explain owner", try_explain, OWNER, false, {I, I, O, O, N, N, R, C, F}},
+    {"explain registry", try_explain, REGISTRY, false,
+                                                 {I, I, C, C, N, N, R, C, F}},
+
+    /* (5) */
+    {"close", try_close, REGISTRY, false,        {I, I, A, A, N, K, R, A, F}},
+    {"statistics", try_statistics, REGISTRY, false,
+                                                 {I, I, C, C, N, K, R, C, F}},
+    {"each_live", try_each_live, REGISTRY, false,
+                                                 {I, I, C, C, N, K, R, C, F}},
+    {"register", try_register, REGISTRY, false,  {I, I, C, C, N, K, R, C, F}},
+    {"register's owner", try_register_owner, OWNER, false, /* (1) */
+                                                 {N, I, S, S, X, K, R, C, F}},
+    {"owner_create", try_owner_create, REGISTRY, false,
+                                                 {I, I, C, C, N, K, R, C, F}},
+    {"owner_create_child", try_owner_create_child, OWNER, false,
+                                                 {I, I, S, S, N, K, R, C, F}},
+    {"owner_for_object", try_owner_for_object, REGISTRY, false,
+                                                 {I, I, C, C, N, K, R, C, F}},
+    {"object_died", try_object_died, REGISTRY, false,
+                                                 {I, I, C, C, N, K, R, C, F}},
+    {"audit_level of a token", try_level, TOKEN, false,
+                                                 {I, I, S, S, N, N, R, C, F}},
+    {"audit_level of a registry", try_level, REGISTRY, false,
+                                                 {I, I, C, C, N, N, R, C, F}},
+    {"audit_level of an owner", try_level, OWNER, false,
+                                                 {I, I, K, K, N, N, R, K, K}},
+    {"audit_level of a lease", try_level, LEASE, false,
+                                                 {I, I, K, K, N, N, R, K, K}},
+    {"audit_note", try_note, REGISTRY, false,    {I, I, C, C, N, K, R, C, F}},
+    {"audit_note's token", try_note_about, TOKEN, false, /* (1) (3) */
+                                                 {O, I, O, O, X, K, R, C, F}},
+    {"audit_flush", try_flush, REGISTRY, false,  {I, I, C, C, N, K, R, C, F}},
+};
+
+static bool is_expected(enum cell cell, cbr_status status) {
+  switch (cell) {
+    case O: return status == CBR_OK;
+    case A: return status == CBR_ALREADY;
+    case I: return status == CBR_E_INVALID;
+    case S: return status == CBR_E_STALE;
+    case K: return status == CBR_E_KIND;
+    case X: return status == CBR_E_FOREIGN;
+    case C: return status == CBR_E_CLOSED;
+    case F: return status == CBR_E_FORKED;
+    case D: return status == CBR_E_USER;
+    case R:
+      return status == CBR_E_INVALID || status == CBR_E_KIND ||
+             status == CBR_E_STALE;
+    default: return false;
+  }
+}
+
+/* ---------------------------------------------------- running the table -- */
+
+/* What a refused attempt must leave alone. */
+static bool is_same(const cbr_statistics *before, const cbr_statistics *after,
+                    uint64_t refusals) {
+  return before->live_tokens == after->live_tokens &&
+         before->live_owners == after->live_owners &&
+         before->live_leases == after->live_leases &&
+         before->unsettled == after->unsettled &&
+         before->registered == after->registered &&
+         before->ended == after->ended &&
+         before->abandoned == after->abandoned &&
+         before->slots == after->slots &&
+         before->retired_slots == after->retired_slots &&
+         before->memory_bytes == after->memory_bytes &&
+         before->refused + refusals == after->refused;
+}
+
+static void check_bystanders(void) {
+  for (int kind = TOKEN; kind < KINDS; kind++) {
+    CHECK(cbr_is_live(world.live[kind]));
+    CHECK(cbr_is_live(world.foreign[kind]));
+    CHECK(cbr_is_live(world.dead[kind].holder));
+  }
+  EQUAL(0, destroyed(&world.context));
+}
+
+static void try_cell(const struct row *row, enum column column,
+                     cbr_handle handle) {
+  enum cell cell = row->cells[column];
+  WITHIN("%s(%s)", row->name, column_names[column]);
+  cbr_statistics home = statistics_of(world.home);
+  cbr_statistics twin = statistics_of(world.twin);
+  cbr_status status = row->attempt(handle);
+  if (!is_expected(cell, status)) {
+    fprintf(stderr, "%s(%s): %s (last error: %s)\n", row->name,
+            column_names[column], cbr_status_name(status), cbr_last_error());
+    fail_();
+  }
+  /* try_call enters twice. */
+  uint64_t refusals = row->is_call && (column == STALE || column == REUSED)
+                          ? 1 + (row->attempt == try_call) : 0;
+  cbr_statistics home_after = statistics_of(world.home);
+  cbr_statistics twin_after = statistics_of(world.twin);
+  CHECK(is_same(&home, &home_after, refusals));
+  CHECK(is_same(&twin, &twin_after, 0));
+  check_bystanders();
+}
+
+static uint64_t next_random(void) {
+  static uint64_t state = 0x853c49e6748fea9bu;
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state * 0x2545f4914f6cdd1du;
+}
+
+static void try_wrong_kinds(const struct row *row) {
+  for (int kind = TOKEN; kind < KINDS; kind++) {
+    if (kind != row->kind) try_cell(row, WRONG_KIND, world.live[kind]);
+  }
+}
+
+static void try_row(const struct row *row) {
+  const struct dead *dead = &world.dead[row->kind];
+  const cbr_handle handles[COLUMNS] = {
+      CBR_NONE, UINT64_MAX, dead->stale, dead->reused,
+      world.foreign[row->kind], 0, 0, world.closed[row->kind], 0};
+  for (enum column column = ZERO; column < FORKED; column++) {
+    if (row->cells[column] == N) continue;
+    if (column == WRONG_KIND) {
+      try_wrong_kinds(row);
+    } else if (column == RANDOM) {
+      for (int word = 0; word < 100; word++)
+        try_cell(row, RANDOM, next_random());
+    } else {
+      try_cell(row, column, handles[column]);
+    }
+  }
+}
+
+#define ROWS (sizeof table / sizeof *table)
+
+static void C10_everyFunctionAnswersEveryHandle(void) {
+  make_world();
+  for (size_t row = 0; row < ROWS; row++) try_row(&table[row]);
+  end_world();
+}
+
+/* In the child the handles of the parent are good in every other respect. */
+static void try_forked(void) {
+  for (size_t row = 0; row < ROWS; row++) {
+    const struct row *each = &table[row];
+    WITHIN("%s(%s)", each->name, column_names[FORKED]);
+    cbr_status status = each->attempt(world.live[each->kind]);
+    if (!is_expected(each->cells[FORKED], status)) {
+      fprintf(stderr, "%s in the child: %s\n", each->name,
+              cbr_status_name(status));
+      fail_();
+    }
+  }
+  EQUAL(0, destroyed(&world.context));
+  /* A new registry works, and none of its handles is one of the parent's. */
+  cbr_registry registry = open_registry("child", CBR_LEVEL_CALLS);
+  struct counted context = {0};
+  cbr_token token = add(registry, "child", &context, true, CBR_NONE);
+  CHECK(calls(token));
+  for (int kind = TOKEN; kind < KINDS; kind++) {
+    CHECK(registry != world.live[kind] && token != world.live[kind]);
+    CHECK(!cbr_is_live(world.live[kind]));
+  }
+  close_registry(registry);
+  EQUAL(1, destroyed(&context));
+}
+
+static void C10_everyFunctionRefusesInheritedHandles(void) {
+  make_world();
+  cbr_statistics before = statistics_of(world.home);
+  CHECK(holds_in_child(try_forked));
+  cbr_statistics after = statistics_of(world.home);
+  CHECK(is_same(&before, &after, 0));
+  check_bystanders();
+  end_world();
+}
+
+/* ------------------------------------------------------- the scenarios -- */
+
+static void C5_noHandleIsZeroOrAllOnes(void) {
+  cbr_registry registry = open_registry("extremes", CBR_LEVEL_OFF);
+  cbr_token token = add(registry, "token", &world.context, false, CBR_NONE);
+  for (int i = 0; i < TIMES(100000, 10000); i++) {
+    cbr_handle handle = make(i % 3, registry, token);
+    if (handle == 0 || handle == UINT64_MAX) {
+      CHECK(!"a value that stands for no handle was given out");
+      break;
+    }
+    EXPECT(CBR_OK, cbr_invalidate(handle, CBR_REASON_ENDED));
+  }
+  close_registry(registry);
+}
+
+static void C9_aRefusalIsOfTheFormerRegistration(void) {
+  cbr_registry registry = open_registry("slots", CBR_LEVEL_CALLS);
+  struct counted context = {0};
+  cbr_token old = add(registry, "the former one", &context, true, CBR_NONE);
+  end(old);
+  cbr_token new;
+  for (;;) {
+    new = add(registry, "the new one", &context, true, CBR_NONE);
+    if (slot_of(new) == slot_of(old)) break;
+    end(new);
+  }
+  int destroyed_before = destroyed(&context);
+  EXPECT(CBR_E_STALE, try_enter(old));
+  EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                 NULL));
+  char text[4096];
+  EXPECT(CBR_OK, cbr_explain(old, text, sizeof text, NULL));
+  CHECK(strstr(text, "the former one") != NULL);
+  CHECK(strstr(text, "the new one") == NULL);
+  CHECK(strstr(text, "refused") != NULL);
+  EXPECT(CBR_OK, cbr_explain(new, text, sizeof text, NULL));
+  CHECK(strstr(text, "the new one") != NULL);
+  CHECK(strstr(text, "the former one") == NULL);
+  CHECK(calls(new));
+  EQUAL(destroyed_before, destroyed(&context));
+  close_registry(registry);
+}
+
+static void C11_twoRegistriesOfOneShapeDoNotMix(void) {
+  make_world();
+  cbr_token token;
+  EXPECT(CBR_E_FOREIGN,
+         CBR_REGISTER(world.home, "mixed", count_call, &world.context, NULL,
+                      world.foreign[OWNER], &token));
+  CHECK(strstr(cbr_last_error(), "owner 0x") != NULL);
+  EXPECT(CBR_E_FOREIGN,
+         cbr_audit_note(world.twin, world.live[TOKEN], "mixed"));
+  EQUAL(0, statistics_of(world.home).events_lost);
+  EQUAL(0, statistics_of(world.twin).events_lost);
+  check_bystanders();
+  end_world();
+}
+
+/* Whatever is passed by mistake: random words, addresses of a handle instead
+ * of the handle, and handles with some bits changed. */
+static void C13_randomWordsAreNeverAccepted(void) {
+  make_world();
+  int count = TIMES(10000000, 300000);
+  long accepted = 0;
+  cbr_handle handles[KINDS * 4];
+  memcpy(handles, world.live, sizeof world.live);
+  memcpy(handles + KINDS, world.foreign, sizeof world.foreign);
+  memcpy(handles + 2 * KINDS, world.closed, sizeof world.closed);
+  for (int kind = TOKEN; kind < KINDS; kind++)
+    handles[3 * KINDS + kind] = world.dead[kind].reused;
+  for (int i = 0; i < count; i++) {
+    uint64_t random = next_random();
+    uint64_t word = random;
+    if (i % 4 == 1) word = (uintptr_t)&handles[random % (KINDS * 4)];
+    if (i % 4 == 2) word = handles[random % (KINDS * 4)] ^ 1ull << random / 64;
+    if (i % 4 == 3) word = handles[random % (KINDS * 4)] + (random >> 60) + 1;
+    cbr_call call;
+    accepted += cbr_is_live(word);
+    accepted += cbr_enter(word, &call) == CBR_OK;
+  }
+  EQUAL(0, accepted);
+  check_bystanders();
+  end_world();
+}
+
+static void C18_aSecondEndHarmsNoNewHolder(void) {
+  make_world();
+  for (int kind = TOKEN; kind < KINDS; kind++) {
+    WITHIN("kind %d", kind);
+    EXPECT(CBR_ALREADY, try_invalidate(world.dead[kind].reused));
+    EXPECT(CBR_ALREADY, try_invalidate_wait(world.dead[kind].reused));
+  }
+  check_bystanders();
+  CHECK(calls(world.dead[TOKEN].holder));
+  end_world();
+}
+
+static void C21_aConsumedOneShotIsEndedOnce(void) {
+  cbr_registry registry = open_registry("one-shots", CBR_LEVEL_CALLS);
+  struct counted context = {0};
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  what.function = (cbr_function)count_call;
+  what.context = &context;
+  what.destroy = count_destroy;
+  what.flags = CBR_ONE_SHOT;
+  cbr_token token;
+  EXPECT(CBR_OK, cbr_register(registry, &what, &token));
+  CHECK(calls(token));
+  EQUAL(1, destroyed(&context));
+  EXPECT(CBR_E_CONSUMED, try_enter(token));
+  EXPECT(CBR_ALREADY, try_invalidate(token));
+  /* Also when its slot has another holder. */
+  struct counted other = {0};
+  cbr_token holder;
+  for (;;) {
+    holder = add(registry, "holder", &other, true, CBR_NONE);
+    if (slot_of(holder) == slot_of(token)) break;
+    end(holder);
+  }
+  int destroyed_before = destroyed(&other);
+  EXPECT(CBR_ALREADY, try_invalidate(token));
+  EXPECT(CBR_ALREADY, try_invalidate_wait(token));
+  EQUAL(destroyed_before, destroyed(&other));
+  CHECK(calls(holder));
+  close_registry(registry);
+}
+
+static void D3_oldTokensAreAnsweredAfterTheRegistryIsGone(void) {
+  cbr_registry registry = open_registry("gone", CBR_LEVEL_CALLS);
+  struct counted context = {0};
+  cbr_owner owner = add_owner(registry, "owner");
+  cbr_token token = add(registry, "listener", &context, true, owner);
+  close_registry(registry);
+  EQUAL(1, destroyed(&context));
+  EXPECT(CBR_E_CLOSED, try_invalidate(token));
+  EXPECT(CBR_E_CLOSED, try_invalidate_wait(token));
+  EXPECT(CBR_E_CLOSED, try_invalidate(owner));
+  EXPECT(CBR_E_CLOSED, try_enter(token));
+  EXPECT(CBR_ALREADY, try_close(registry));
+  /* Nor when another registry has got its slots. */
+  cbr_registry next[64];
+  for (int i = 0; i < 64; i++) next[i] = open_registry("next", CBR_LEVEL_OFF);
+  EXPECT(CBR_E_CLOSED, try_invalidate(token));
+  EXPECT(CBR_E_CLOSED, try_enter(token));
+  EXPECT(CBR_ALREADY, try_close(registry));
+  for (int i = 0; i < 64; i++) {
+    CHECK(cbr_is_live(next[i]));
+    close_registry(next[i]);
+  }
+  EQUAL(1, destroyed(&context));
+}
+
+static void G4_slotsAreReusedFirstInFirstOut(void) {
+  cbr_registry registry = open_registry("queue", CBR_LEVEL_OFF);
+  enum { COUNT = 5 };
+  cbr_token tokens[COUNT];
+  static const int order[COUNT] = {3, 0, 4, 1, 2};
+  for (int i = 0; i < COUNT; i++)
+    tokens[i] = add(registry, "x", &world.context, false, CBR_NONE);
+  for (int i = 0; i < COUNT; i++) end(tokens[order[i]]);
+  /* Every slot that was free before comes first. */
+  uint64_t free = statistics_of(registry).slots - COUNT - 1;
+  for (uint64_t i = 0; i < free; i++)
+    (void)add(registry, "y", &world.context, false, CBR_NONE);
+  for (int i = 0; i < COUNT; i++) {
+    cbr_token next = add(registry, "z", &world.context, false, CBR_NONE);
+    EQUAL(slot_of(tokens[order[i]]), slot_of(next));
+    CHECK(next != tokens[order[i]]);
+  }
+  close_registry(registry);
+}
+
+static void G5_aForgottenHandleLeaksNothing(void) {
+  cbr_registry registry = open_registry("forgetful", CBR_LEVEL_OFF);
+  struct counted context = {0};
+  for (int i = 0; i < 1000; i++)
+    (void)add(registry, "forgotten", &context, true, CBR_NONE);
+  cbr_token token = add(registry, "copied", &context, true, CBR_NONE);
+  cbr_token copies[100];
+  for (int i = 0; i < 100; i++) copies[i] = token;
+  end(copies[7]);
+  for (int i = 0; i < 100; i++) CHECK(!cbr_is_live(copies[i]));
+  EQUAL(1, destroyed(&context));
+  close_registry(registry);
+  EQUAL(1001, destroyed(&context));
+}
+
+/* -------------------------------------------------- no value comes twice -- */
+
+enum { CHURNERS = 64 };
+
+struct churn {
+  cbr_registry registry;
+  uint64_t *handles;
+  int count;
+};
+
+/* Every kind of handle takes its values from one table. */
+static void *churn(void *argument) {
+  struct churn *mine = argument;
+  struct counted context = {0};
+  cbr_token token = add(mine->registry, "x", &context, false, CBR_NONE);
+  for (int i = 0; i < mine->count; i++) {
+    cbr_handle handle = CBR_NONE;
+    cbr_status status = CBR_OK;
+    if (i % 64 == 1) {
+      status = cbr_owner_create(mine->registry, "x", &handle);
+    } else if (i % 64 == 2) {
+      status = cbr_lease(token, &handle);
+    } else {
+      status = CBR_REGISTER(mine->registry, "x", count_call, &context, NULL,
+                            CBR_NONE, &handle);
+    }
+    if (status != CBR_OK) EXPECT(CBR_OK, status);
+    mine->handles[i] = handle;
+    (void)!cbr_invalidate(handle, CBR_REASON_ENDED);
+  }
+  end(token);
+  return NULL;
+}
+
+static int compare(const void *a, const void *b) {
+  uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+  return left < right ? -1 : left > right;
+}
+
+static void C8_noValueIsGivenOutTwice(void) {
+  int count = TIMES(100000, 1000);
+  size_t total = (size_t)CHURNERS * (size_t)count;
+  uint64_t *handles = malloc(total * sizeof *handles);
+  cbr_registry registries[2] = {open_registry("even", CBR_LEVEL_OFF),
+                                open_registry("odd", CBR_LEVEL_OFF)};
+  pthread_t threads[CHURNERS];
+  struct churn each[CHURNERS];
+  for (int i = 0; i < CHURNERS; i++) {
+    each[i].registry = registries[i % 2];
+    each[i].handles = handles + (size_t)i * (size_t)count;
+    each[i].count = count;
+    CHECK(pthread_create(&threads[i], NULL, churn, &each[i]) == 0);
+  }
+  for (int i = 0; i < CHURNERS; i++) pthread_join(threads[i], NULL);
+  qsort(handles, total, sizeof *handles, compare);
+  size_t twice = 0;
+  for (size_t i = 1; i < total; i++) twice += handles[i] == handles[i - 1];
+  EQUAL(0, twice);
+  CHECK(handles[0] != 0 && handles[total - 1] != UINT64_MAX);
+  for (int i = 0; i < 2; i++) {
+    EQUAL(0, statistics_of(registries[i]).live_tokens);
+    close_registry(registries[i]);
+  }
+  free(handles);
+}
+
+/* --------------------------------------------- in a process of their own -- */
+
+/* Runs this program anew, with one argument and one more variable in its
+ * environment, and gives what it exits with. */
+static int run_anew(const char *part, const char *argument,
+                    const char *variable) {
+  char *arguments[] = {(char *)"handles", (char *)part, (char *)argument,
+                       NULL};
+  size_t count = 0;
+  while (environ[count]) count++;
+  char **environment = calloc(count + 2, sizeof *environment);
+  memcpy(environment, environ, count * sizeof *environment);
+  environment[count] = (char *)variable;
+  pid_t child;
+  int status = -1;
+  fflush(NULL);
+  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments,
+                  environment) == 0)
+    waitpid(child, &status, 0);
+  free(environment);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The registry itself takes one slot of the first 256. Each slot gives out
+ * `generations` handles; slots take turns. */
+static uint64_t expected_retired(uint64_t ended, uint64_t generations) {
+  uint64_t retired = 0, slots = 255;
+  while (ended > slots * (generations - 1)) {
+    uint64_t used_up = ended - slots * (generations - 1);
+    if (used_up < slots) return retired + used_up;
+    retired += slots;
+    ended -= slots * generations;
+    slots = 256;
+  }
+  return retired;
+}
+
+static uint64_t expected_slots(uint64_t registered, uint64_t generations) {
+  uint64_t chunks = 1, slots = 255;
+  while (registered > slots * generations) {
+    registered -= slots * generations;
+    chunks++;
+    slots = 256;
+  }
+  return chunks * 256;
+}
+
+static int retire_slots(uint64_t generations, uint64_t count) {
+  cbr_registry registry = open_registry("ageing", CBR_LEVEL_OFF);
+  uint64_t bytes = statistics_of(registry).memory_bytes;
+  uint64_t *seen = malloc(count * sizeof *seen);
+  cbr_token ancient = CBR_NONE;
+  for (uint64_t i = 0; i < count; i++) {
+    cbr_token token = add(registry, "x", &world.context, false, CBR_NONE);
+    if (i == 0) ancient = token;
+    if (i > 0 && cbr_is_live(ancient)) CHECK(!"an ancient token came back");
+    seen[i] = token;
+    end(token);
+    /* Often at first, then now and then. */
+    if (i > 3000 && i % 997 != 0) continue;
+    cbr_statistics now = statistics_of(registry);
+    uint64_t retired = expected_retired(i + 1, generations);
+    uint64_t slots = expected_slots(i + 1, generations);
+    EQUAL(retired, now.retired_slots);
+    EQUAL(slots - retired, now.slots);
+    EQUAL(bytes * (slots / 256), now.memory_bytes);
+    EXPECT(CBR_E_STALE, try_enter(ancient));
+    EXPECT(CBR_ALREADY, try_invalidate(ancient));
+    if (failures_of_test) break;
+  }
+  qsort(seen, count, sizeof *seen, compare);
+  for (uint64_t i = 1; i < count; i++) {
+    if (seen[i] == seen[i - 1]) {
+      CHECK(!"a value was given out twice");
+      break;
+    }
+  }
+  free(seen);
+  close_registry(registry);
+  return failures_of_test != 0;
+}
+
+/* Whole chunks are passed from a closed registry to the next one, and wear
+ * out likewise. */
+static int retire_registries(void) {
+  enum { COUNT = 200 };
+  cbr_registry seen[COUNT];
+  cbr_token tokens[COUNT];
+  struct counted context = {0};
+  for (int i = 0; i < COUNT; i++) {
+    seen[i] = open_registry("brief", CBR_LEVEL_OFF);
+    tokens[i] = add(seen[i], "x", &context, true, CBR_NONE);
+    for (int former = 0; former < i; former++) {
+      CHECK(seen[former] != seen[i] && tokens[former] != tokens[i]);
+      CHECK(!cbr_is_live(seen[former]) && !cbr_is_live(tokens[former]));
+    }
+    if (i > 0) {
+      EXPECT(CBR_E_CLOSED, try_enter(tokens[0]));
+      EXPECT(CBR_E_CLOSED, try_statistics(seen[0]));
+    }
+    close_registry(seen[i]);
+    EQUAL(i + 1, destroyed(&context));
+  }
+  return failures_of_test != 0;
+}
+
+static void C1_aSlotThatIsUsedUpIsRetired(void) {
+  EQUAL(0, run_anew("slots", "1", "CBR_TEST_GENERATIONS=1"));
+  EQUAL(0, run_anew("slots", "2", "CBR_TEST_GENERATIONS=2"));
+  EQUAL(0, run_anew("slots", "7", "CBR_TEST_GENERATIONS=7"));
+  EQUAL(0, run_anew("registries", "1", "CBR_TEST_GENERATIONS=1"));
+  EQUAL(0, run_anew("registries", "3", "CBR_TEST_GENERATIONS=3"));
+}
+
+static void C2_longChurnRetiresByTheFormula(void) {
+  EQUAL(0, run_anew("churn", "1000", "CBR_TEST_GENERATIONS=1000"));
+}
+
+/* The first handles of a process, left where another process sees them. */
+static cbr_handle *first_handles;
+
+static void note_first_handles(void) {
+  first_handles[0] = open_registry("first", CBR_LEVEL_OFF);
+  first_handles[1] = add(first_handles[0], "x", &world.context, false,
+                         CBR_NONE);
+}
+
+static int refuse_first_handles(const char *list) {
+  char *rest;
+  cbr_handle registry = strtoull(list, &rest, 16);
+  cbr_handle token = strtoull(rest, NULL, 16);
+  /* The same steps, in another run. */
+  cbr_registry own = open_registry("first", CBR_LEVEL_OFF);
+  cbr_token own_token = add(own, "x", &world.context, false, CBR_NONE);
+  CHECK(slot_of(own) == slot_of(registry));
+  CHECK(slot_of(own_token) == slot_of(token));
+  CHECK(own != registry && own_token != token);
+  cbr_status status = try_enter(token);
+  CHECK(status == CBR_E_STALE || status == CBR_E_CLOSED);
+  CHECK(!cbr_is_live(token) && !cbr_is_live(registry));
+  status = try_statistics(registry);
+  CHECK(status == CBR_E_STALE || status == CBR_E_CLOSED);
+  CHECK(cbr_is_live(own_token));
+  close_registry(own);
+  return failures_of_test != 0;
+}
+
+static void G3_anEarlierRunsHandlesAreRefused(void) {
+  char list[64];
+  snprintf(list, sizeof list, "%llx %llx",
+           (unsigned long long)first_handles[0],
+           (unsigned long long)first_handles[1]);
+  for (int i = 0; i < 5; i++)
+    EQUAL(0, run_anew("first", list, "CBR_TEST_GENERATIONS=0"));
+}
+
+/* A part that run_anew asks for. */
+static int run_part(const char *part, const char *argument) {
+  uint64_t number = strtoull(argument, NULL, 10);
+  if (strcmp(part, "slots") == 0) return retire_slots(number, 5000);
+  if (strcmp(part, "churn") == 0)
+    return retire_slots(number, TIMES(1000000, 100000));
+  if (strcmp(part, "registries") == 0) return retire_registries();
+  if (strcmp(part, "first") == 0) return refuse_first_handles(argument);
+  return 2;
+}
+
+int main(int count, char **arguments) {
+  if (count == 3) return run_part(arguments[1], arguments[2]);
+  /* Before anything else of this process. */
+  first_handles = malloc(2 * sizeof *first_handles);
+  note_first_handles();
+  TEST(C10_everyFunctionAnswersEveryHandle);
+  TEST(C10_everyFunctionRefusesInheritedHandles);
+  TEST(C5_noHandleIsZeroOrAllOnes);
+  TEST(C9_aRefusalIsOfTheFormerRegistration);
+  TEST(C11_twoRegistriesOfOneShapeDoNotMix);
+  TEST(C13_randomWordsAreNeverAccepted);
+  TEST(C18_aSecondEndHarmsNoNewHolder);
+  TEST(C21_aConsumedOneShotIsEndedOnce);
+  TEST(D3_oldTokensAreAnsweredAfterTheRegistryIsGone);
+  TEST(G4_slotsAreReusedFirstInFirstOut);
+  TEST(G5_aForgottenHandleLeaksNothing);
+  TEST(C8_noValueIsGivenOutTwice);
+  TEST(C1_aSlotThatIsUsedUpIsRetired);
+  TEST(C2_longChurnRetiresByTheFormula);
+  TEST(G3_anEarlierRunsHandlesAreRefused);
+  free(first_handles);
+  return finish();
+}
