@@ -157,9 +157,13 @@ test-build: lib build/hooks/libcallbackregistry.a \
 build/hooks/callbackregistry.o: $(sources)
 	$(call compile,hooks,--traits TestHooks)
 
+# Besides the memory that is written, Swift reports each mutation of a field as
+# a write to the start of the structure around it, as if a constant there could
+# not be read meanwhile: these reports go nowhere.
 build/tsan/callbackregistry.o: $(sources)
 	$(call compile,tsan,--traits TestHooks --sanitize=thread \
 	  -Xcc -fsanitize=thread)
+	objcopy --redefine-sym __tsan_external_write=AnnotateNoOp $@
 
 build/asan/callbackregistry.o: $(sources)
 	$(call compile,asan,--traits TestHooks --sanitize=address \

@@ -67,10 +67,12 @@
 #endif
 
 /* Calls go straight through the address table, one jump less. */
-#if defined(__ELF__) && (defined(__GNUC__) || defined(__clang__)) && \
-    defined(__x86_64__)
+#if defined(__ELF__) && defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(noplt)
 #define CBR_FAST __attribute__((noplt))
-#else
+#endif
+#endif
+#ifndef CBR_FAST
 #define CBR_FAST
 #endif
 

@@ -127,4 +127,4 @@ expect "$attempts|0|0" "SELECT attempts, lost, difference FROM conservation
 ask "Did anything happen that must not?" "SELECT count(*) FROM violations"
 expect 0 "SELECT count(*) FROM violations"
 
-title "All as it should be: libcurl called $attempts times, each is accounted for"
+title "All as it should be: $attempts calls of libcurl, each accounted for"

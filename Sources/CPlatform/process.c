@@ -19,10 +19,11 @@ void *cbr_process_state(void) { return state; }
 static uint64_t fork_handlers;
 uint64_t cbr_fork_handlers(void) { return fork_handlers; }
 
+/* Threads that start the library at once all store the same. */
 static struct {
-  void (*thread_exit)(void *);
-  void (*fork_child)(void);
-  void (*process_exit)(void);
+  void (*_Atomic thread_exit)(void *);
+  void (*_Atomic fork_child)(void);
+  void (*_Atomic process_exit)(void);
 } handlers;
 
 static void start_once(void) {
@@ -37,12 +38,9 @@ static void start_once(void) {
 void cbr_platform_start(void (*thread_exit)(void *), void (*fork_child)(void),
                         void (*process_exit)(void)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&lock);
   handlers.thread_exit = thread_exit;
   handlers.fork_child = fork_child;
   handlers.process_exit = process_exit;
-  pthread_mutex_unlock(&lock);
   pthread_once(&once, start_once);
 }
 

@@ -37,6 +37,35 @@ static inline uint32_t slot_of(cbr_handle handle) {
   return (uint32_t)(handle >> 6) & ((1u << 26) - 1);
 }
 
+/* What a letter in a cell of a table stands for. */
+static inline bool is_status(char cell, cbr_status status) {
+  switch (cell) {
+    case 'O': return status == CBR_OK;
+    case 'A': return status == CBR_ALREADY;
+    case 'D': return status == CBR_DEFERRED;
+    case 'P': return status == CBR_PENDING;
+    case 'I': return status == CBR_E_INVALID;
+    case 'S': return status == CBR_E_STALE;
+    case 'K': return status == CBR_E_KIND;
+    case 'E': return status == CBR_E_INTERFACE;
+    case 'X': return status == CBR_E_FOREIGN;
+    case 'Y': return status == CBR_E_DYING;
+    case 'C': return status == CBR_E_CLOSED;
+    case 'F': return status == CBR_E_FORKED;
+    case 'R':
+      return status == CBR_E_INVALID || status == CBR_E_KIND ||
+             status == CBR_E_STALE;
+    default: return false;
+  }
+}
+
+static inline void expect_cell(char cell, cbr_status status) {
+  if (is_status(cell, status)) return;
+  fprintf(stderr, "%s instead of %c (last error: %s)\n",
+          cbr_status_name(status), cell, cbr_last_error());
+  fail_();
+}
+
 static inline cbr_registry open_registry(const char *label, uint32_t level) {
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
   cbr_registry registry = CBR_NONE;

@@ -322,7 +322,7 @@ inline drain(slot) {
 #endif
   }
 #ifndef DRAIN_WITHOUT_WAKE
-  changed()
+  changed()                                                 /* drain.wake */
 #endif
 }
 
@@ -376,17 +376,25 @@ inline settle() {
   do
   :: slot < SLOTS && mine[slot] != 0 ->
      if
+#if defined(CLAIMED_TOGETHER) || defined(ONE_BY_ONE)
+     :: clean(slot) ->
+#else
      :: at_once(slot) && clean(slot) ->                     /* end.leases */
+#endif
         word[slot] = in_state(mine[slot], DESTROYING);      /* end.claim */
 #ifdef ONE_BY_ONE
         finish(mine[slot]);
         mine[slot] = 0
      :: else -> drain(slot); settle_drained(slot); mine[slot] = 0
 #else
+#if defined(OWNER_IN_FIRST_PASS)
+        finish(mine[slot]);
+#elif !defined(CLAIMED_TOGETHER)
         release(mine[slot]);
-        freed = freed | bit(slot);
         mine[slot] = owner;
-        owner = 0
+        owner = 0;
+#endif
+        freed = freed | bit(slot)
      :: drain(slot)
 #endif
      fi;
@@ -399,7 +407,11 @@ inline settle() {
   do
   :: slot < SLOTS && mine[slot] != 0 ->
      if
+#ifdef CLAIMED_TOGETHER
+     :: freed & bit(slot) -> finish(mine[slot])
+#else
      :: freed & bit(slot) -> try_if_draining(mine[slot])    /* end.owner */
+#endif
      :: else -> settle_drained(slot)
      fi;
      mine[slot] = 0;

@@ -14,6 +14,7 @@
 
 #define OWNERS
 #define NONE 7
+#define PARKS 6                 /* stops after the mark */
 
 /* run_threads: number, the slot it calls, the slots it ends, the one it then
  * waits for. hook(slot): what its destroy function ends and waits for. */
@@ -71,6 +72,14 @@
 #define run_threads() \
   run Thread(0, 0, bit(0), 0); \
   run Thread(1, 0, 0, NONE)
+#elif defined(PARKED)           /* waits for what another parks */
+#define LIMBO
+#define THREADS 2
+#define SLOTS 1
+#define NO_RING
+#define run_threads() \
+  run Thread(0, NONE, bit(0), PARKS); \
+  run Thread(1, NONE, bit(0), 0)
 #elif defined(DESTROY_RING)     /* a destroy waits for who waits for it */
 #define THREADS 2
 #define SLOTS 2
@@ -234,11 +243,13 @@ inline end_hook(token) {
    (is(token_of(place, 1), DYING) || \
     is(token_of(place, 1), DESTROYING) && !(own & bit(place))))
 
+#define any(what) (what(0) || what(1 % SLOTS) || what(2 % SLOTS))
+
 /* What this thread pins of the members, then whether another one does. */
 inline look() {
   d_step {
     own = pins(me) & members;
-    ready = !(unready(0) || unready(1 % SLOTS));
+    ready = !any(unready);
     others = false;
     i = 0
   }
@@ -303,7 +314,9 @@ inline register_wait(place) {
     members = members_of(place);
     waiting[me] = members;                                  /* wait.register */
     awaits[me] = members;
+#ifndef REGISTERS_LATE
     waiters = waiters | bit(me)
+#endif
   }
 }
 
@@ -322,20 +335,40 @@ inline unregister_wait() {
   }
 }
 
-/* Nobody is inside any more. The thread that is to claim the slot may be
- * busy in user code, so the waiter tries too. */
+/* Nobody is inside any more, and the thread that is to claim the slot may
+ * be busy in user code: the waiter claims it. */
+#define claimable(place) \
+  ((members & bit(place)) && is(token_of(place, 1), DRAINING) && quiet(place))
+
 inline help(place) {
   unregister_wait();
   unlock();
-#ifdef FAMILY
-  try_if_draining(token_of(1, 1));
-#endif
-  try_if_draining(token_of(place, 1));                      /* wait.help */
+  slot = 0;
+  do
+  :: slot < SLOTS && claimable(slot) ->
+     try_if_draining(token_of(slot, 1));                    /* wait.help */
+     slot++
+  :: slot < SLOTS && !claimable(slot) -> slot++
+  :: slot == SLOTS -> break
+  od;
+  slot = 0;
+  lock();
+  register_wait(place)
+}
+
+/* What waits in limbo is settled by whoever waits for it. */
+inline settle_limbo(place) {
+  unregister_wait();
+  unlock();
+  settle();
   lock();
   register_wait(place)
 }
 
 inline sleep() {
+#ifdef REGISTERS_LATE
+  waiters = waiters | bit(me);
+#endif
   atomic { asleep = asleep | bit(me); wait_locked = false } /* wait.sleep */
   !(asleep & bit(me));
   lock()
@@ -344,22 +377,33 @@ inline sleep() {
 /* Waits until the ended slot is destroyed. */
 inline wait_for(place) {
   lock();
+#ifdef SEARCH_UNREGISTERED
+  d_step { members = members_of(place); awaits[me] = members }
+  find_ring();
+  unlock();
+  lock();
+#endif
   register_wait(place);
   do
   :: word[place] == next_free(token_of(place, 1)) ->        /* wait.check */
      result = ok;
      break
-  :: else ->
+  :: word[place] != next_free(token_of(place, 1)) && limbo == 0 ->
      look();                                                /* wait.look */
      if
-     :: ready && !others && own != 0 -> result = deferred; break
+     :: ready && !others && own != 0 ->
+        result = deferred;
+        break
 #ifndef WAITER_DOES_NOT_HELP
-     :: ready && !others && own == 0 -> help(place)
-     :: !ready || others ->
+     :: ready && !others && own == 0 && any(claimable) ->
+        help(place)
+     :: !(ready && !others && (own != 0 || any(claimable))) ->
 #else
      :: !(ready && !others && own != 0) ->
 #endif
+#ifndef SEARCH_UNREGISTERED
         find_ring();                                        /* wait.search */
+#endif
         if
         :: result == would_deadlock -> break
         :: else
@@ -370,6 +414,10 @@ inline wait_for(place) {
         break
 #endif
      fi
+#ifndef LIMBO_NOT_TAKEN
+  :: word[place] != next_free(token_of(place, 1)) && limbo != 0 ->
+     settle_limbo(place)                                      /* wait.take */
+#endif
   od;
   unregister_wait();
   unlock();
@@ -433,10 +481,18 @@ proctype Thread(byte me, call, group, awaited) {
   :: level == SLOTS -> break
   od;
   level = 0;
-  settle();
   if
-  :: awaited != NONE -> wait_for(awaited)
-  :: else
+  :: awaited == PARKS ->
+     park();
+#ifndef PARK_WITHOUT_WAKE
+     wake()                                                 /* park.wake */
+#endif
+  :: else ->
+     settle();
+     if
+     :: awaited != NONE -> wait_for(awaited)
+     :: else
+     fi
   fi;
   if
   :: within[me] -> within[me] = 0; leave(me, 0, token_of(call, 1))

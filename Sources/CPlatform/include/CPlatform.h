@@ -82,6 +82,17 @@ CBR_INLINE uint64_t cbr_ticks(void) {
   return cbr_monotonic_nanoseconds();
 }
 
+/* The same, after what the thread did before: its stores are visible (the full
+ * fence), and its instructions are complete (the other one) before the counter
+ * is read, which is ordered by neither alone. */
+CBR_INLINE uint64_t cbr_ticks_after_effects(void) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#if defined(__x86_64__)
+  __builtin_ia32_lfence();
+#endif
+  return cbr_ticks();
+}
+
 /* Returns pointer, in a way that the processor can only know after `ticks`:
  * what is loaded through it is loaded after the stamp was taken (A2). */
 CBR_INLINE const void *cbr_after_ticks(const void *pointer, uint64_t ticks) {

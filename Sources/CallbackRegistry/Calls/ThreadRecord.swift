@@ -9,8 +9,6 @@
 //   depth, pin cells, blocks: see Pins.swift
 //   cells       see CallCells.swift
 //   waitingFor, visit: guarded by the monitor of waiting
-//   finishing   the owner's alone; while the owner waits, others may read it
-//               with that monitor held
 //   number      stored by the owner (releasing), loaded (acquiring) by whoever
 //               asks whether the thread of that number still lives, so that it
 //               may take over what that thread wrote
@@ -29,8 +27,6 @@ package struct ThreadRecord: ~Copyable {
   var topBlock: PinBlockPointer?
   package let cellLock = Atomic<Bool>(false)
 
-  /// Slots that the thread has claimed and will finish, one by one.
-  package var finishing = Chain()
   package var waitingFor: UInt64 = 0
   package var visit: UInt64 = 0
 

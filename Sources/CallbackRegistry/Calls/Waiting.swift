@@ -10,9 +10,15 @@
 // A thread is inside a handle when it pins that handle or anything that
 // belongs to it; running a destroy counts as being inside (Finishing.swift
 // pins the slot for that time), and so does having claimed a slot whose turn
-// comes after a destroy that is running. A ring of threads, each waiting for a handle that
-// the next one is inside, would wait for ever: the one that closes the ring
-// finds it before it sleeps (G15).
+// comes after a destroy that is running. A ring of threads, each waiting for a
+// handle that the next one is inside, would wait for ever: the one that closes
+// the ring finds it before it sleeps (G15).
+//
+// A waiter that is inside what it waits for is done when nobody else is. It
+// asks for that by the pins of others: so it fences heavily first, and a pin
+// that it sees then is cleared by a thread that finds the handle ended, and
+// wakes. Between claiming a slot and running its destroy a thread pins
+// nothing: `isOwn` looks at what is left of a container (Remaining.swift).
 
 import CPlatform
 import Synchronization
@@ -57,20 +63,24 @@ package enum Waiting {
       ordering: .sequentiallyConsistent) != 0
   }
 
-  /// Waits until a dead handle is quiescent, after `begin`.
+  /// Waits until a dead handle is quiescent, after `begin`. `isOwn` tells, of a
+  /// handle that the thread is inside and no other one pins, whether all that
+  /// is left of it is the thread's own.
   package static func wait(
-    for handle: UInt64, thread: ThreadPointer, until deadline: Deadline
+    for handle: UInt64, thread: ThreadPointer, until deadline: Deadline,
+    isOwn: () -> Bool
   ) -> Outcome {
+    let isInside = thread.isInsideWaiting(handle)
+    if isInside { Scan.fence() }
     Hook.waitBegan.reached(handle)
     return Monitor.waiting.locked {
       thread.pointee.waitingFor = handle
       defer { thread.pointee.waitingFor = Handle.none }
-      let isInside = thread.isInside(handle)
       var isOver = false
       while true {
         if isFree(handle) { return .quiescent }
         let other = firstInside(handle, but: thread)
-        if isInside, other == nil { return .deferred }
+        if isInside, other == nil, isOwn() { return .deferred }
         if let ring = findRing(from: handle, to: thread) { return ring }
         if isOver || deadline.hasPassed {
           return .timeout(
@@ -167,19 +177,34 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     pinInside(handle) != nil
   }
 
-  /// The same of a waiting thread or the calling one, with the monitor held:
-  /// what it has claimed and will finish when it goes on counts, too.
+  /// The same of a waiting thread, with the monitor held, or of the calling
+  /// one: what it has claimed and will finish when it goes on counts, too.
   fileprivate func isInsideWaiting(_ handle: UInt64) -> Bool {
-    if isInside(handle) { return true }
-    var index = pointee.finishing.first
-    while index != Slot.noIndex {
-      let slot = Table.knownSlot(at: index)
-      let claimed = Handle.handle(
-        ofWord: slot.pointee.word.load(ordering: .relaxed))
-      if Belonging.isInside(claimed, handle) { return true }
-      index = slot.pointee.chain
+    isInside(handle) || countClaimed(inside: handle, atMost: 1) > 0
+  }
+
+  /// How many slots inside a handle the thread has claimed: those whose
+  /// destroy it runs, and those whose turn comes after one of them.
+  package func countClaimed(
+    inside handle: UInt64, atMost limit: Int = .max
+  ) -> Int {
+    var count = 0
+    visitPins { pin in
+      guard let slot = Table.slot(of: pin),
+        slot.pointee.word.load(ordering: .acquiring)
+          == Handle.destroying(pin)
+      else { return true }
+      var index = Handle.index(of: pin)
+      while index != Slot.noIndex, count < limit {
+        let slot = Table.knownSlot(at: index)
+        let claimed = Handle.handle(
+          ofWord: slot.pointee.word.load(ordering: .relaxed))
+        if Belonging.isInside(claimed, handle) { count += 1 }
+        index = slot.pointee.chain
+      }
+      return count < limit
     }
-    return false
+    return count
   }
 
   /// The first such pin.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// How far one ring has been read. The sequence numbers of a ring have no
 /// gaps but for events that found no room, so that a gap is a loss, and
 /// always: sequence = rows + updates + aggregated + lost.

@@ -107,6 +107,20 @@ package enum Histories {
     }
   }
 
+  /// Tells a handle's life from whichever open history knows it.
+  package static func explain(
+    _ handle: UInt64, into text: inout Text
+  ) -> Bool {
+    var isKnown = false
+    var history = firstOpen(after: nil)
+    while let each = history {
+      isKnown = isKnown || each.explain(handle, into: &text)
+      history = firstOpen(after: each)
+      _ = each.release(until: .after(0))
+    }
+    return isKnown
+  }
+
   /// The next open history of the list, with one more reference.
   private static func firstOpen(
     after history: HistoryPointer?

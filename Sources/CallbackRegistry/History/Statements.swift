@@ -11,14 +11,22 @@ struct Statements: ~Copyable {
   private(set) var addManyCalls: Statement
   private(set) var segment: Int64
 
-  init(
+  private init(
+    prepared: UnsafeMutablePointer<Statement?>, segment: Int64,
+    addCall: Statement, addManyCalls: Statement
+  ) {
+    self.prepared = prepared
+    self.segment = segment
+    self.addCall = addCall
+    self.addManyCalls = addManyCalls
+  }
+
+  static func prepare(
     on connection: Connection, segment: Int64
-  ) throws(DatabaseError) {
+  ) throws(DatabaseError) -> Statements {
     guard
       let prepared = Memory.allocate(Statement?.self, count: Sentence.count)
     else { throw .noMemory }
-    self.prepared = prepared
-    self.segment = segment
     for index in 0..<Sentence.count {
       (prepared + index).initialize(to: nil)
     }
@@ -27,16 +35,12 @@ struct Statements: ~Copyable {
         prepared[index] = try connection.prepare(
           Sentence(rawValue: index).unsafelyUnwrapped.sql)
       }
-      addCall = try Self.calls(1, segment: segment, on: connection)
-      do throws(DatabaseError) {
-        addManyCalls = try Self.calls(
-          Self.rowsAtOnce, segment: segment, on: connection)
-      } catch {
-        addCall.finalize()
-        throw error
-      }
+      let calls = try insertions(into: segment, on: connection)
+      return Statements(
+        prepared: prepared, segment: segment, addCall: calls.one,
+        addManyCalls: calls.many)
     } catch {
-      Self.finalize(prepared)
+      finalize(prepared)
       throw error
     }
   }
@@ -57,20 +61,25 @@ struct Statements: ~Copyable {
   mutating func turn(
     to segment: Int64, on connection: Connection
   ) throws(DatabaseError) {
-    let one = try Self.calls(1, segment: segment, on: connection)
-    let many: Statement
+    let calls = try Self.insertions(into: segment, on: connection)
+    addCall.finalize()
+    addManyCalls.finalize()
+    addCall = calls.one
+    addManyCalls = calls.many
+    self.segment = segment
+  }
+
+  private static func insertions(
+    into segment: Int64, on connection: Connection
+  ) throws(DatabaseError) -> (one: Statement, many: Statement) {
+    let one = try insertion(of: 1, into: segment, on: connection)
     do throws(DatabaseError) {
-      many = try Self.calls(
-        Self.rowsAtOnce, segment: segment, on: connection)
+      let many = try insertion(of: rowsAtOnce, into: segment, on: connection)
+      return (one, many)
     } catch {
       one.finalize()
       throw error
     }
-    addCall.finalize()
-    addManyCalls.finalize()
-    addCall = one
-    addManyCalls = many
-    self.segment = segment
   }
 
   private static func finalize(_ prepared: UnsafeMutablePointer<Statement?>) {
@@ -79,8 +88,8 @@ struct Statements: ~Copyable {
   }
 
   /// The insertion of `rows` calls: six parameters each, and a constant kind.
-  private static func calls(
-    _ rows: Int, segment: Int64, on connection: Connection
+  private static func insertion(
+    of rows: Int, into segment: Int64, on connection: Connection
   ) throws(DatabaseError) -> Statement {
     let statement = try Scratch(bytes: 1024)
     var text = statement.text

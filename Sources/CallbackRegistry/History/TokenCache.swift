@@ -9,7 +9,7 @@ struct TokenCache: ~Copyable {
     var callback: Int64 = 0
   }
 
-  private static var placeBits: UInt64 { 13 }
+  private static var placeBits: UInt64 { 16 }
 
   private let entries: UnsafeMutablePointer<Entry>
 

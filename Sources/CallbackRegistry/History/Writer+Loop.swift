@@ -61,7 +61,7 @@ extension Writer {
   private mutating func writeBatch(markingTargets: Bool) -> Outcome {
     if let sample = clock.adjust() { sync = sample }
     lookAtRings(markingTargets: markingTargets)
-    fullness = measureFullness()
+    fullness = max(fullness, measureFullness())
     gather()
     if batch.isEmpty && !fault.isThere { return .nothing }
     let isFull = !batch.hasRoom
@@ -132,6 +132,7 @@ extension Writer {
         ? Self.shortRest
         : idle > Self.idleAfter ? Self.idleRest : Self.usualRest
     let deadline = Deadline.after(time)
+    fullness = 0
     recorder.pointee.writer.lock()
     while !recorder.pointee.isWriterWanted.load(ordering: .relaxed),
       recorder.pointee.writer.wait(until: deadline)

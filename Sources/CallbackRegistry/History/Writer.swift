@@ -54,29 +54,33 @@ struct Writer: ~Copyable {
   var isExitNoted = false
   /// When a batch was last written.
   var lastWriting: UInt64
-  /// How full the fullest ring was, in 1/256.
+  /// How full the fullest ring was since the last rest, in 1/256.
   var fullness: UInt64 = 0
   /// The length of the log when it was last copied.
   var checkpointedPages: UInt32 = 0
 
   /// Prepares everything that writing needs.
   init(_ history: HistoryPointer, database: Database) throws(DatabaseError) {
-    self.history = history
-    recorder = history.recorder
-    aggregates = Aggregates(now: history.pointee.openedAt.ticks)
-    connection = database.connection
-    run = database.run
     guard let batch = Batch(), let tokens = TokenCache(),
       let refusals = RefusalTable(),
       let clock = TickClock(from: history.pointee.openedAt)
     else { throw .noMemory }
+    let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
+    let segments = try Segments(of: database.connection)
+    let statements = try Statements.prepare(
+      on: database.connection, segment: segments.last)
+    self.history = history
+    recorder = history.recorder
+    connection = database.connection
+    run = database.run
+    self.statements = statements
+    self.segments = segments
     self.batch = batch
+    self.clock = clock
     self.tokens = tokens
     self.refusals = refusals
-    self.clock = clock
-    scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
-    segments = try Segments(of: connection)
-    statements = try Statements(on: connection, segment: segments.last)
+    self.scratch = scratch
+    aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
     budget = Budget(
       callsPerSecond: history.pointee.callsPerSecond, now: lastWriting)

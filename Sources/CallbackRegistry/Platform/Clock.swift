@@ -24,4 +24,8 @@ package struct Deadline {
 package enum Ticks {
   @inline(__always)
   package static var now: UInt64 { cbr_ticks() }
+
+  /// A stamp that is taken after all that the thread did before is done, and
+  /// visible to others.
+  package static var afterEffects: UInt64 { cbr_ticks_after_effects() }
 }

@@ -23,7 +23,19 @@ package struct Access: ~Copyable {
     let handle = registry.pointee.handle
     if thread.withdraw(pin, handle: handle) == .claimed {
       Finishing.finishRegistry(handle, thread: thread)
+    } else {
+      Self.wakeClosers(of: handle)
     }
+  }
+
+  /// A registry's word is live until it is empty. So whoever waits for it from
+  /// inside, and for this access to go, is not found by the word.
+  private static func wakeClosers(of handle: UInt64) {
+    guard let slot = Table.slot(of: handle),
+      slot.pointee.mode.load(ordering: .relaxed) & Mode.closing != 0
+    else { return }
+    cbr_full_fence()
+    Waiting.wakeAll()
   }
 
   /// Accesses a registry by its handle, whose form has been checked.
@@ -42,8 +54,8 @@ package struct Access: ~Copyable {
       throw absent(handle)
     }
     return Access(
-      registry: body.assumingMemoryBound(to: RegistryRecord.self), thread: thread,
-      pin: pin)
+      registry: body.assumingMemoryBound(to: RegistryRecord.self),
+      thread: thread, pin: pin)
   }
 
   /// Accesses the registry that a handle of any kind belongs to. The handle

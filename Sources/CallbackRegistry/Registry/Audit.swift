@@ -16,17 +16,20 @@ package enum Audit {
           text.append("; levels are 1 to 3")
         }
       }
+      let isToken = Handle.kind(of: handle) == .token
+      guard isToken || Handle.kind(of: handle) == .registry else {
+        throw .kind
+      }
       let access = try Access.of(handle, thread: thread)
       let registry = access.registry
-      switch Handle.kind(of: handle) {
-      case .registry: registry.setLevel(level, thread: thread)
-      case .token:
+      if isToken {
         let slot = Table.knownSlot(at: Handle.index(of: handle))
         guard
           registry.setLevel(
             level, of: handle, slot: slot, isOwn: true, thread: thread)
         else { throw Access.absent(handle) }
-      default: throw .kind
+      } else {
+        registry.setLevel(level, thread: thread)
       }
       // Said even when the level is off from here on.
       registry.record(
@@ -34,6 +37,20 @@ package enum Audit {
       return .ok
     } catch {
       return thread.fail(error, about: handle)
+    }
+  }
+
+  /// How much a registry writes at this moment; nil with the status.
+  package static func level(
+    of handle: UInt64
+  ) -> (status: Status, level: Level?) {
+    guard let thread = Process.currentThread() else { return (.noMemory, nil) }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .registry)
+      let access = try Access.registry(handle, thread: thread)
+      return (.ok, access.registry.level)
+    } catch {
+      return (thread.fail(error, about: handle), nil)
     }
   }
 
@@ -47,7 +64,11 @@ package enum Audit {
       guard let text else { throw thread.invalid("text is NULL") }
       try thread.checkText(text, "text", limit: TextLimit.note)
       let access = try Access.registry(handle, thread: thread)
-      try check(token, isOf: access)
+      do throws(Status) {
+        try check(token, isOf: access)
+      } catch {
+        throw thread.toThrow(thread.fail(error, about: token))
+      }
       let registry = access.registry
       guard let ring = thread.ring(of: registry.pointee.recorder) else {
         throw .noMemory
@@ -60,7 +81,7 @@ package enum Audit {
       guard isKept else { throw .audit }
       return .ok
     } catch {
-      return thread.fail(error, about: token == 0 ? handle : token)
+      return thread.fail(error, about: handle)
     }
   }
 
@@ -68,15 +89,14 @@ package enum Audit {
     _ token: UInt64, isOf access: borrowing Access
   ) throws(Status) {
     guard token != Handle.none else { return }
-    guard Handle.isWellFormed(token) else { throw .invalid }
-    guard let chunk = Table.chunk(at: Handle.index(of: token)) else {
-      throw Access.absent(token)
-    }
+    try HandleForm.check(token, is: .token)
+    guard let chunk = Table.chunk(at: Handle.index(of: token)),
+      Access.wasGivenOut(token), Access.absent(token) != .closed
+    else { throw Access.absent(token) }
     guard
       chunk.pointee.registry.load(ordering: .acquiring)
         == access.registry.pointee.handle
     else { throw .foreign }
-    guard Access.wasGivenOut(token) else { throw .stale }
   }
 
   /// Waits until everything recorded so far is kept. Calls that were only

@@ -65,7 +65,7 @@ package enum Ending {
     let result: Result<Bool, Status> = registry.pointee.lock.locked {
       let word = slot.pointee.word.load(ordering: .relaxed)
       guard Handle.handle(ofWord: word) == handle else {
-        return .failure(.stale)
+        return .failure(Access.absent(handle))
       }
       let isMarked =
         handle == registry.pointee.handle
@@ -78,7 +78,7 @@ package enum Ending {
     }
     guard try result.get() else { return .already }
     Hook.endMarked.reached(handle)
-    registry.recordEnded(chain, thread: thread, time: time)
+    registry.recordEnded(chain, thread: thread)
     let isParkable =
       mayPark && chain.count == 1 && Handle.kind(of: handle) == .token
       && slot.pointee.destroy == nil
@@ -105,10 +105,16 @@ package enum Ending {
     }
     Waiting.begin()
     defer { Waiting.end() }
+    // Kept from being freed by what the thread is inside, if it is.
+    var registry: RegistryPointer?
     if let access = try? Access.of(handle, thread: thread) {
       settleParked(access)
+      registry = access.registry
     }
-    switch Waiting.wait(for: handle, thread: thread, until: deadline) {
+    let result = Waiting.wait(for: handle, thread: thread, until: deadline) {
+      registry?.isLeft(of: handle, onlyTo: thread) ?? true
+    }
+    switch result {
     case .quiescent: return .ok
     case .deferred: return thread.fail(.deferred, about: handle)
     case .wouldDeadlock(let other, let number):
@@ -151,8 +157,7 @@ package enum Ending {
     var marked = marked
     var claimed = Chain()
     claim(&marked, into: &claimed, thread: access.thread)
-    access.thread.pointee.finishing.append(claimed)
-    Finishing.finishClaimed(access)
+    Finishing.finish(claimed, access)
   }
 
   private static func claim(
@@ -274,22 +279,25 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   ) -> Bool {
     let word = slot.pointee.word.load(ordering: .relaxed)
     guard Handle.state(ofWord: word) == .live else { return false }
-    let (isMarked, _) = slot.pointee.word.compareExchange(
-      expected: word, desired: Handle.dying(word),
-      ordering: .sequentiallyConsistent)
-    guard isMarked else { return false }
+    // Before the mark: whoever is refused because of it can tell why.
     let detail = Table.knownDetail(at: index)
     detail.pointee.endReason.store(reason, ordering: .relaxed)
     detail.pointee.endedTime = time
     detail.pointee.endedThread = thread.pointee.number.load(ordering: .relaxed)
+    let (isMarked, _) = slot.pointee.word.compareExchange(
+      expected: word, desired: Handle.dying(word),
+      ordering: .sequentiallyConsistent)
+    guard isMarked else { return false }
     pointee.live.change(Handle.kind(of: word), by: -1)
     if Handle.kind(of: word) == .token { pointee.ended += 1 }
     chain.append(index, slot: slot)
     return true
   }
 
-  /// Records the end of each slot of a chain that is the caller's.
-  func recordEnded(_ chain: Chain, thread: ThreadPointer, time: UInt64) {
+  /// Records the end of each slot of a chain that is the caller's, with a time
+  /// at which no call could begin any more (A2).
+  func recordEnded(_ chain: Chain, thread: ThreadPointer) {
+    let time = Ticks.afterEffects
     var index = chain.first
     while index != Slot.noIndex {
       let slot = Table.knownSlot(at: index)

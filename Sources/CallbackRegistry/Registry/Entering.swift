@@ -165,8 +165,11 @@ package enum Entering {
 
   /// Ends a one-shot for everybody but the calling thread, which is inside.
   private static func consume(_ entry: Entry) -> Status {
-    guard let access = try? Access.of(entry.token, thread: entry.thread) else {
-      return .closed
+    let access: Access
+    do throws(Status) {
+      access = try Access.of(entry.token, thread: entry.thread)
+    } catch {
+      return error
     }
     let registry = access.registry
     let time = Ticks.now
@@ -178,7 +181,7 @@ package enum Entering {
     }
     guard isMine else { return reason(of: entry.token, entry.slot) }
     Hook.consumedMarked.reached(entry.token)
-    registry.recordEnded(chain, thread: entry.thread, time: time)
+    registry.recordEnded(chain, thread: entry.thread)
     if entry.slot.pointee.destroy == nil {
       Ending.park(chain, slot: entry.slot, access)
     } else {

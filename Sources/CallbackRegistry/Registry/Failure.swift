@@ -18,14 +18,12 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   }
 
   /// Remembers a status whose sentence is about handles, and is made when it
-  /// is asked for. A sentence that was just written for it is kept.
+  /// is asked for. What the failing check itself has just said is kept.
   package func fail(
     _ status: Status, about handle: UInt64 = Handle.none,
     other: UInt64 = Handle.none, thread: UInt32 = 0
   ) -> Status {
-    if pointee.error.hasText, pointee.error.isFresh,
-      pointee.error.status == status
-    {
+    if pointee.error.isFresh, pointee.error.status == status {
       pointee.error.isFresh = false
       return status
     }
@@ -39,7 +37,12 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   /// An argument is at fault. To be thrown.
   func invalid(_ build: (inout Text) -> Void) -> Status {
-    let status = fail(.invalid, build)
+    toThrow(fail(.invalid, build))
+  }
+
+  /// Keeps what was just said about a status, whatever handle the one who
+  /// catches it is about.
+  func toThrow(_ status: Status) -> Status {
     pointee.error.isFresh = true
     return status
   }
@@ -83,7 +86,8 @@ package enum LastError {
     return UnsafePointer(thread.errorText)
   }
 
-  private static func describe(
+  /// Makes the sentence about a failure.
+  package static func describe(
     _ error: ErrorRecord, thread: ThreadPointer, into text: inout Text
   ) {
     text.append(error.status.text)

@@ -13,32 +13,35 @@ package enum Finishing {
     }
     // A slot that is not free keeps its registry live.
     guard let access = try? Access.of(handle, thread: thread) else { return }
-    let index = Handle.index(of: handle)
-    finish(index, slot: Table.knownSlot(at: index), access)
+    finish(handle, access)
   }
 
-  /// Finishes what the thread has claimed. A destroy that ends other things
-  /// comes here again, and goes on with what is left.
-  static func finishClaimed(_ access: borrowing Access) {
-    while let (index, slot) = access.thread.pointee.finishing.takeFirst() {
-      let owner = Table.chunk(at: index)?.pointee.registry.load(
-        ordering: .acquiring)
-      if owner == access.registry.pointee.handle {
-        finish(index, slot: slot, access)
-      } else {
-        let handle = Handle.handle(
-          ofWord: slot.pointee.word.load(ordering: .relaxed))
-        finish(handle, thread: access.thread)
-      }
-    }
+  /// The same of a token whose registry is accessed already.
+  static func finish(_ token: UInt64, _ access: borrowing Access) {
+    let index = Handle.index(of: token)
+    let slot = Table.knownSlot(at: index)
+    slot.pointee.chain = Slot.noIndex
+    finish(index, slot: slot, access)
   }
 
-  /// Finishes what a thread had claimed before it jumped out of a destroy.
-  package static func finishAbandoned(_ thread: ThreadPointer) {
-    while let (_, slot) = thread.pointee.finishing.takeFirst() {
-      finish(
-        Handle.handle(ofWord: slot.pointee.word.load(ordering: .relaxed)),
-        thread: thread)
+  /// Finishes claimed slots, one by one. While a destroy runs, those whose
+  /// turn comes later are found through its own slot's `chain`: by the thread
+  /// itself when it jumps out of it, and by those that look for a ring of
+  /// waiters. A destroy that ends other things finishes those alone, so that
+  /// a long chain does not nest.
+  static func finish(_ claimed: Chain, _ access: borrowing Access) {
+    finishAll(from: claimed.first, access)
+  }
+
+  private static func finishAll(
+    from first: UInt32, _ access: borrowing Access
+  ) {
+    var index = first
+    while index != Slot.noIndex {
+      let slot = Table.knownSlot(at: index)
+      let next = slot.pointee.chain
+      finish(index, slot: slot, access)
+      index = next
     }
   }
 
@@ -74,15 +77,18 @@ package enum Finishing {
     }
   }
 
-  /// A destroy from which the thread jumped away has run as far as it will.
+  /// A destroy from which the thread jumped away has run as far as it will;
+  /// what had to wait for it goes on.
   package static func abandonDestroy(
     _ handle: UInt64, thread: ThreadPointer
   ) {
     guard let access = try? Access.of(handle, thread: thread) else { return }
     let index = Handle.index(of: handle)
     let slot = Table.knownSlot(at: index)
+    let next = slot.pointee.chain
     slot.pointee.destroy = nil
     finish(index, slot: slot, access)
+    finishAll(from: next, access)
   }
 
   private static func recordSettled(
@@ -176,13 +182,15 @@ extension Finishing {
     slot.clear()
     registry.deinitialize(count: 1)
     Memory.release(registry)
+    // Before the handle is seen to be free: the thread that waits for that has
+    // the last reference then, and writes the history to its end.
+    _ = history.release(until: Deadline.after(0))
     // Its handle is gone for good once the generation moves on.
     slot.pointee.word.store(
       Handle.freeWord(
         generation: Handle.generation(of: handle) &+ 1, next: Slot.noIndex),
       ordering: .sequentiallyConsistent)
     Table.returnChunks(chunks)
-    _ = history.release(until: Deadline.after(0))
     cbr_full_fence()
     Waiting.wakeAll()
   }

@@ -169,13 +169,14 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
     if let interface = found.0 { return interface }
     guard found.1 == .interface else { throw found.1 }
-    throw thread.fail(.interface) { text in
-      text.append("interface \"")
-      text.append(description.name)
-      text.append("\" version ")
-      text.append(description.version)
-      text.append(" is known here with other methods")
-    }
+    throw thread.toThrow(
+      thread.fail(.interface) { text in
+        text.append("interface \"")
+        text.append(description.name)
+        text.append("\" version ")
+        text.append(description.version)
+        text.append(" is known here with other methods")
+      })
   }
 
   func freeInterfaces() {

@@ -71,14 +71,16 @@ package enum Leasing {
     do throws(Status) {
       try HandleForm.check(lease, is: .lease)
       let access = try Access.of(lease, thread: thread)
-      guard let token = access.registry.freeLease(lease) else { throw .stale }
+      guard let token = access.registry.freeLease(lease) else {
+        throw Access.absent(lease)
+      }
       let slot = Table.knownSlot(at: Handle.index(of: token))
       if access.registry.isRecorded(slot) {
         access.registry.record(
           .leaseEnded, token, payload: Payload(lease), thread: thread)
       }
       if Protocol.dropLease(slot, handle: token) == .claimed {
-        Finishing.finish(token, thread: thread)
+        Finishing.finish(token, access)
       }
       return .ok
     } catch {

@@ -91,7 +91,6 @@ package enum Leaving {
       }
       Entering.withdraw(depth, handle, thread: thread)
     }
-    Finishing.finishAbandoned(thread)
   }
 
   private static func recordAbandoned(

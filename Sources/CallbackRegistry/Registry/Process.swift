@@ -43,8 +43,12 @@ package enum Process {
       return
     }
     Hook.threadEnded.reached(Handle.none)
-    // The system has cleared its key; the library still knows the thread.
+    // The system has cleared its key; the library still knows the thread. A
+    // destroy that runs now may end the thread again: then the system comes
+    // back here for what is left.
+    _ = cbr_thread_on_exit(record)
     Leaving.unwind(thread, to: 0, cause: AbandonCause.threadEnded)
+    _ = cbr_thread_on_exit(nil)
     thread.giveUpCells()
     thread.detach()
   }

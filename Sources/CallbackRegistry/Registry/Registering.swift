@@ -87,7 +87,9 @@ package enum Registering {
     }
   }
 
-  private static func mode(of what: RegistrationRequest, level: Level) -> UInt32 {
+  private static func mode(
+    of what: RegistrationRequest, level: Level
+  ) -> UInt32 {
     var mode: UInt32 = 0
     if what.flags & RegistrationFlags.oneShot != 0 { mode |= Mode.oneShot }
     if what.flags & RegistrationFlags.threadBound != 0 {
@@ -137,7 +139,7 @@ package enum Registering {
         throw thread.invalid("owner is not a handle")
       }
       guard Handle.kind(of: what.owner) == .owner else {
-        throw thread.fail(.kind, about: what.owner)
+        throw thread.toThrow(thread.fail(.kind, about: what.owner))
       }
     }
   }
@@ -188,6 +190,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     let time = Ticks.now
     var handle = Handle.none
     var owner = pointee.handle
+    var typeTag: UInt64 = 0
     let status: Status = pointee.lock.locked {
       var status = Status.ok
       guard let taken = takeSlot(status: &status) else { return status }
@@ -212,6 +215,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
       slot.pointee.mode.store(new.mode, ordering: .relaxed)
       fill(slot, detail)
+      typeTag = detail.pointee.typeTag
       if new.owner != Handle.none { owner = new.owner }
       if new.kind != .lease {
         link(taken.index, slot: slot, owner: Handle.index(of: owner))
@@ -230,7 +234,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       .registered, handle, argument: new.mode, time: time,
       payload: Payload(
         owner, UInt64(new.origin.callback) << 32 | UInt64(new.origin.site),
-        Table.knownDetail(at: Handle.index(of: handle)).pointee.typeTag),
+        typeTag),
       thread: new.thread)
   }
 
@@ -239,8 +243,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       return status
     }
     switch status {
-    case .dying, .stale, .foreign:
-      return thread.fail(status, about: owner)
+    case .dying where isClosing: return status
+    case .dying, .stale, .closed, .forked, .foreign:
+      return thread.toThrow(thread.fail(status, about: owner))
     default: return status
     }
   }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension UnsafeMutablePointer where Pointee == History {
+  private static var flushPatience: UInt64 { 500_000_000 }
+  private static var turnPatience: UInt64 { 1_000_000_000 }
+
+  /// Tells a handle's life from the database, after a flush: who registered
+  /// and ended it, its calls, and who called too late; also of an earlier
+  /// run. False, and nothing said, if nothing is known.
+  package func explain(_ handle: UInt64, into text: inout Text) -> Bool {
+    read { connection throws(DatabaseError) in
+      let isKnown = try Explanation.life(of: handle, connection, into: &text)
+      if isKnown {
+        try Explanation.calls(of: handle, connection, into: &text)
+        return true
+      }
+      return try Explanation.lease(handle, connection, into: &text)
+    }
+  }
+
+  /// Tells of a handle's calls and late callers alone.
+  package func explainCalls(
+    of handle: UInt64, into text: inout Text
+  ) -> Bool {
+    read { connection throws(DatabaseError) in
+      try Explanation.calls(of: handle, connection, into: &text)
+    }
+  }
+
+  /// Reads between two batches. False when the body answers that, when it
+  /// fails, and when the writer does not let go in time.
+  private func read(
+    _ body: (Connection) throws(DatabaseError) -> Bool
+  ) -> Bool {
+    var achieved: UInt64 = 0
+    _ = flush(
+      level: 2, until: .after(Self.flushPatience), achieved: &achieved)
+    let deadline = Deadline.after(Self.turnPatience)
+    guard pointee.turn.takeAsReader(until: deadline) else { return false }
+    defer { pointee.turn.give() }
+    guard let database = pointee.database else { return false }
+    do throws(DatabaseError) {
+      return try body(database.connection)
+    } catch {
+      return false
+    }
+  }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if !hasFeature(Embedded)
+  extension Registry {
+    /// Something that is live.
+    public struct Item: Sendable {
+      /// What kinds of thing there are.
+      public enum Kind: Sendable, Hashable {
+        /// A registered callback.
+        case token
+        /// What callbacks belong to.
+        case owner
+        /// A hold on a callback, taken by C.
+        case lease
+      }
+
+      /// Its number.
+      public let handle: UInt64
+      /// What it is.
+      public let kind: Kind
+      /// The name that it was given.
+      public let label: String
+      /// The file where it was registered; empty when that is unknown.
+      public let file: String
+      /// The line there; 0 when it is unknown.
+      public let line: UInt
+      /// The number of what it belongs to.
+      public let owner: UInt64
+      /// The time since its registration.
+      public let age: Duration
+      /// Calls that are running now.
+      public let callsInFlight: UInt64
+      /// Holds on it that C has taken.
+      public let leases: UInt64
+    }
+
+    /// Lists what is live. What is registered or ended meanwhile may be left
+    /// out.
+    ///
+    /// - Throws: `closed`, `forked`.
+    public func live() throws(RegistryError) -> [Item] {
+      endDeadObjects()
+      return try items(of: handle) { handle, list in
+        Looking.eachLive(in: handle, visit: Self.visit, context: list)
+      }
+    }
+
+    /// Lists what would be reported as a leak if the registry were closed now:
+    /// callbacks, and holds on them.
+    ///
+    /// - Throws: `closed`, `forked`.
+    public func leaks() throws(RegistryError) -> [Item] {
+      try live().filter { $0.kind != .owner }
+    }
+
+    /// Lists what ending an owner would end.
+    ///
+    /// - Parameter owner: Of this registry.
+    /// - Throws: `stale`, `closed`, `forked`.
+    public func impact(of owner: Owner) throws(RegistryError) -> [Item] {
+      try impact(ofHandle: owner.handle)
+    }
+
+    /// Lists what ending a callback would end: the callback, with the calls
+    /// that are running.
+    ///
+    /// - Parameter token: Of this registry.
+    /// - Throws: `stale`, `closed`, `forked`.
+    public func impact<Input, Output>(
+      of token: Token<Input, Output>
+    ) throws(RegistryError) -> [Item] {
+      try impact(ofHandle: token.handle)
+    }
+
+    /// Lists what has been registered to an object.
+    ///
+    /// - Parameter object: The object.
+    /// - Throws: `closed`, `forked`.
+    public func impact(
+      of object: any AnyObject & Sendable
+    ) throws(RegistryError) -> [Item] {
+      if let object = object as? any CallbackOwner {
+        return try impact(of: object.callbacks)
+      }
+      guard Liveness.isLive(handle) else {
+        throw RegistryError(Audit.level(of: handle).status, about: handle)
+      }
+      guard let owner = objects.find(object) else { return [] }
+      return try impact(ofHandle: owner)
+    }
+
+    private func impact(
+      ofHandle handle: UInt64
+    ) throws(RegistryError) -> [Item] {
+      try items(of: handle) { handle, list in
+        Looking.impact(of: handle, visit: Self.visit, context: list)
+      }
+    }
+
+    private func items(
+      of handle: UInt64,
+      _ look: (UInt64, UnsafeMutableRawPointer) -> Status
+    ) throws(RegistryError) -> [Item] {
+      var list: [Item] = []
+      let status = withUnsafeMutablePointer(to: &list) { list in
+        look(handle, UnsafeMutableRawPointer(list))
+      }
+      try RegistryError.check(status, about: handle)
+      return list
+    }
+
+    private static let visit: Visitor = { list, item in
+      guard let list, let item else { return 0 }
+      let found = item.assumingMemoryBound(
+        to: CallbackRegistry.Item.self
+      ).pointee
+      if let item = Item(found) {
+        list.assumingMemoryBound(to: [Item].self).pointee.append(item)
+      }
+      return 0
+    }
+  }
+
+  extension Registry.Item {
+    fileprivate init?(_ item: Item) {
+      switch HandleKind(rawValue: UInt8(truncatingIfNeeded: item.kind)) {
+      case .token: kind = .token
+      case .owner: kind = .owner
+      case .lease: kind = .lease
+      case .registry, nil: return nil
+      }
+      handle = item.handle
+      label = item.label.map { String(cString: $0) } ?? ""
+      file = item.file.map { String(cString: $0) } ?? ""
+      line = UInt(item.line)
+      owner = item.owner
+      age = .nanoseconds(Int64(clamping: item.ageNanoseconds))
+      callsInFlight = item.callsInFlight
+      leases = item.leases
+    }
+  }
+
+  extension Registry.Item: CustomStringConvertible {
+    /// One line, such as `token 0x… "progress" at Files/Load.swift:12`.
+    public var description: String {
+      let name = "\(kind) \(hexadecimal(handle)) \"\(label)\""
+      return line == 0 ? name : "\(name) at \(file):\(line)"
+    }
+  }
+#endif

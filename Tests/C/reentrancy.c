@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every function may be called from inside any callback, destroy or visitor,
+ * on its own handle or any other (G12), and no lock is held there (G13). The
+ * table below has a row for each function and a column for each place; a cell
+ * has three letters, for the token whose callback, destroy or visit it is, for
+ * another token, and for the owner of the first (B4, B20, D14). Around every
+ * attempt the whole scene is made anew, and taken down afterwards.
+ */
+#include "fixture.h"
+
+/* ----------------------------------------------------------- the scene -- */
+
+enum place {
+  IN_CALLBACK,
+  IN_DESTROY,         /* of a token that was ended by itself */
+  IN_DESTROY_LEAVING, /* that runs where its last call is left */
+  IN_DESTROY_LEASED,  /* that runs where its last lease ends */
+  IN_OWNERS_END,      /* a destroy because the owner died */
+  IN_CLOSE,           /* a destroy because the registry is closed */
+  IN_EACH_LIVE,       /* a visitor of the registry */
+  IN_IMPACT,          /* a visitor of the owner */
+  PLACES
+};
+
+static const char *const place_names[PLACES] = {
+    "callback", "destroy", "destroy at leave", "destroy at lease end",
+    "destroy at owner's end", "destroy at close", "each_live visitor",
+    "impact visitor"};
+
+/* Which of a row's cells a place has. */
+static const int cell_of_place[PLACES] = {0, 1, 1, 1, 2, 3, 4, 4};
+
+enum subject { OWN, ANOTHER, OWNERS, SUBJECTS };
+
+static const char *const subject_names[SUBJECTS] = {"own", "another",
+                                                    "the owner"};
+
+struct row {
+  const char *name;
+  /* Gets the handles of a subject. */
+  cbr_status (*attempt)(enum subject subject);
+  const char *cells[5];
+};
+
+static struct scene {
+  cbr_registry registry, another;
+  cbr_owner owner;
+  cbr_token own, other;
+  cbr_lease_handle own_lease, other_lease;
+  struct counted own_context, other_context, new_context;
+  int registered; /* with new_context, by attempts */
+  int object;
+  /* What is tried, where, and how often it was. */
+  enum place place;
+  const struct row *row;
+  enum subject subject;
+  int attempts;
+  bool is_open; /* the registry, still */
+} scene;
+
+static cbr_handle handle_of(enum subject subject) {
+  const cbr_handle handles[SUBJECTS] = {scene.own, scene.other, scene.owner};
+  return handles[subject];
+}
+
+static cbr_registry registry_of(enum subject subject) {
+  return subject == OWN ? scene.registry : scene.another;
+}
+
+/* The attempt of this scene, once. */
+static void attempt(void) {
+  if (scene.attempts++ > 0) return;
+  WITHIN("%s in a %s, on %s", scene.row->name, place_names[scene.place],
+         subject_names[scene.subject]);
+  cbr_status status = scene.row->attempt(scene.subject);
+  const char *cells = scene.row->cells[cell_of_place[scene.place]];
+  expect_cell(cells[scene.subject], status);
+}
+
+static void own_function(void *context) {
+  struct counted *own = context;
+  count_call(own);
+  if (scene.place != IN_CALLBACK || scene.attempts > 0) return;
+  attempt();
+  /* What was captured is still there, whatever has ended (A7). */
+  EQUAL(0, destroyed(own));
+}
+
+static void own_destroy(void *context) {
+  count_destroy(context);
+  if (scene.place >= IN_DESTROY && scene.place <= IN_CLOSE) attempt();
+}
+
+static cbr_disposition own_visitor(void *context, const cbr_item *item) {
+  (void)context;
+  if (item->handle == scene.own) attempt();
+  return CBR_CONTINUE;
+}
+
+/* ------------------------------------------------------------ attempts -- */
+
+static cbr_status left(cbr_status status, cbr_call *call) {
+  if (status == CBR_OK) EXPECT(CBR_OK, cbr_leave(call));
+  return status;
+}
+
+static cbr_status try_is_live(enum subject subject) {
+  return cbr_is_live(handle_of(subject)) ? CBR_OK : CBR_E_STALE;
+}
+
+static cbr_status try_enter(enum subject subject) {
+  cbr_call call;
+  return left(cbr_enter(handle_of(subject), &call), &call);
+}
+
+static cbr_status try_enter_typed(enum subject subject) {
+  cbr_call call;
+  return left(cbr_enter_typed(handle_of(subject), 0, &call), &call);
+}
+
+static const cbr_method methods[] = {{"method", CBR_METHOD_REQUIRED, 0}};
+static const cbr_interface interface = {sizeof(cbr_interface), "reentrancy", 1,
+                                        1, methods};
+
+static cbr_status try_enter_method(enum subject subject) {
+  cbr_call call;
+  return left(cbr_enter_method(handle_of(subject), &interface, 0, &call),
+              &call);
+}
+
+static cbr_status try_call(enum subject subject) {
+  cbr_call call;
+  cbr_status status = left(cbr_enter(handle_of(subject), &call), &call);
+  CHECK(calls(handle_of(subject)) == (status == CBR_OK));
+  return status;
+}
+
+static cbr_status try_responds(enum subject subject) {
+  return cbr_responds(handle_of(subject), &interface, 0);
+}
+
+static cbr_status try_lease(enum subject subject) {
+  cbr_lease_handle lease;
+  cbr_call call;
+  cbr_status status = cbr_lease(handle_of(subject), &lease);
+  if (status != CBR_OK) return status;
+  EXPECT(CBR_OK, cbr_lease_get(lease, &call));
+  CHECK(call.context != NULL);
+  return cbr_lease_end(lease);
+}
+
+static cbr_status try_lease_get(enum subject subject) {
+  cbr_call call;
+  return cbr_lease_get(subject == OWN ? scene.own_lease : scene.other_lease,
+                       &call);
+}
+
+static cbr_status try_lease_end(enum subject subject) {
+  return cbr_lease_end(subject == OWN ? scene.own_lease : scene.other_lease);
+}
+
+static cbr_status try_invalidate(enum subject subject) {
+  return cbr_invalidate(handle_of(subject), CBR_REASON_USER);
+}
+
+static cbr_status try_wait(enum subject subject) {
+  return cbr_invalidate_wait(handle_of(subject), CBR_REASON_USER,
+                             CBR_FOREVER);
+}
+
+static cbr_status try_ask(enum subject subject) {
+  return cbr_invalidate_wait(handle_of(subject), CBR_REASON_USER, 0);
+}
+
+static cbr_status try_explain(enum subject subject) {
+  char text[1024];
+  cbr_status status = cbr_explain(handle_of(subject), text, sizeof text, NULL);
+  if (status == CBR_OK) CHECK(strstr(text, "0x") != NULL);
+  return status;
+}
+
+static cbr_disposition look(void *context, const cbr_item *item) {
+  CHECK(item->size == sizeof *item && item->handle != CBR_NONE);
+  ++*(int *)context;
+  return CBR_CONTINUE;
+}
+
+static cbr_status try_impact(enum subject subject) {
+  int count = 0;
+  cbr_status status = cbr_impact(handle_of(subject), look, &count);
+  if (status != CBR_OK) EQUAL(0, count);
+  return status;
+}
+
+static cbr_status try_level(enum subject subject) {
+  return cbr_audit_level(handle_of(subject), CBR_LEVEL_LIFECYCLE);
+}
+
+static cbr_status try_note(enum subject subject) {
+  return cbr_audit_note(scene.registry, handle_of(subject), "from inside");
+}
+
+/* Registers something new, and ends it. */
+static cbr_status try_register_in(cbr_registry registry, cbr_owner owner) {
+  cbr_token token;
+  cbr_status status =
+      CBR_REGISTER(registry, "new", count_call, &scene.new_context,
+                   count_destroy, owner, &token);
+  if (status != CBR_OK) return status;
+  scene.registered++;
+  CHECK(calls(token));
+  EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
+  EQUAL(scene.registered, destroyed(&scene.new_context));
+  return status;
+}
+
+static cbr_status try_register_owned(enum subject subject) {
+  return try_register_in(scene.registry, handle_of(subject));
+}
+
+static cbr_status try_owner_create_child(enum subject subject) {
+  cbr_owner child;
+  return cbr_owner_create_child(handle_of(subject), "child", &child);
+}
+
+static cbr_status try_register(enum subject subject) {
+  return try_register_in(registry_of(subject), CBR_NONE);
+}
+
+static cbr_status try_owner_create(enum subject subject) {
+  cbr_owner owner;
+  return cbr_owner_create(registry_of(subject), "new", &owner);
+}
+
+static cbr_status try_owner_for_object(enum subject subject) {
+  cbr_owner owner;
+  return cbr_owner_for_object(registry_of(subject), &scene.object, "object",
+                              &owner);
+}
+
+static cbr_status try_object_died(enum subject subject) {
+  return cbr_object_died(registry_of(subject), &scene.object);
+}
+
+static cbr_status try_statistics(enum subject subject) {
+  cbr_statistics statistics = CBR_STATISTICS_INIT;
+  return cbr_registry_statistics(registry_of(subject), &statistics);
+}
+
+static cbr_status try_each_live(enum subject subject) {
+  int count = 0;
+  return cbr_registry_each_live(registry_of(subject), look, &count);
+}
+
+static cbr_status try_flush(enum subject subject) {
+  return cbr_audit_flush(registry_of(subject), CBR_FLUSH_DATABASE, CBR_FOREVER,
+                         NULL);
+}
+
+static cbr_status try_level_of_registry(enum subject subject) {
+  return cbr_audit_level(registry_of(subject), CBR_LEVEL_LIFECYCLE);
+}
+
+static cbr_status try_explain_registry(enum subject subject) {
+  return cbr_explain(registry_of(subject), NULL, 0, NULL);
+}
+
+static cbr_status try_impact_of_registry(enum subject subject) {
+  int count = 0;
+  return cbr_impact(registry_of(subject), look, &count);
+}
+
+static cbr_status try_close(enum subject subject) {
+  if (subject == OWN) scene.is_open = false;
+  return cbr_registry_close(registry_of(subject), CBR_FOREVER);
+}
+
+static cbr_status try_end_registry(enum subject subject) {
+  if (subject == OWN) scene.is_open = false;
+  return cbr_invalidate(registry_of(subject), CBR_REASON_USER);
+}
+
+static cbr_status try_wait_for_registry(enum subject subject) {
+  if (subject == OWN) scene.is_open = false;
+  return cbr_invalidate_wait(registry_of(subject), CBR_REASON_USER,
+                             CBR_FOREVER);
+}
+
+static cbr_status try_open(enum subject subject) {
+  (void)subject;
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  cbr_registry registry;
+  cbr_status status = cbr_registry_open(&options, &registry);
+  if (status != CBR_OK) return status;
+  (void)try_register_in(registry, CBR_NONE);
+  return cbr_registry_close(registry, CBR_FOREVER);
+}
+
+static cbr_status try_shared(enum subject subject) {
+  (void)subject;
+  return try_register_in(cbr_registry_shared(), CBR_NONE);
+}
+
+static cbr_status try_mark(enum subject subject) {
+  (void)subject;
+  size_t mark = cbr_mark();
+  cbr_call call;
+  cbr_token token;
+  EXPECT(CBR_OK, CBR_REGISTER(scene.another, "jumped out of", count_call,
+                              &scene.other_context, NULL, CBR_NONE, &token));
+  EXPECT(CBR_OK, cbr_enter(token, &call));
+  EXPECT(CBR_OK, cbr_unwind(mark));
+  EXPECT(CBR_E_INVALID, cbr_leave(&call));
+  return cbr_unwind(mark);
+}
+
+static cbr_status try_texts(enum subject subject) {
+  (void)subject;
+  CHECK(strcmp(cbr_version(), CBR_VERSION) == 0);
+  CHECK(strcmp(cbr_status_name(CBR_E_STALE), "CBR_E_STALE") == 0);
+  CHECK(cbr_status_text(CBR_E_STALE)[0] != 0);
+  CHECK(cbr_last_error() != NULL);
+  return CBR_OK;
+}
+
+/* ----------------------------------------------------------- the table -- */
+
+/* Notes: (1) S stands for "not live". (2) Of a registry the subjects are the
+ * scene's own and another one. (3) Own is a lease on the own token. (4) What is
+ * being destroyed has ended before. */
+static const struct row table[] = {
+    /*                      callback  destroy  owner's end  close  visitor */
+    {"is_live", try_is_live,           {"OOO", "SOO", "SOS", "SSS", "OOO"}},
+    {"enter", try_enter,               {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"enter_typed", try_enter_typed,   {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"enter_method", try_enter_method, {"EEK", "SEK", "SEK", "SSK", "EEK"}},
+    {"CBR_CALL", try_call,             {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"responds", try_responds,         {"EEK", "SEK", "SEK", "SSK", "EEK"}},
+    {"lease", try_lease,               {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    /* (3) */
+    {"lease_get", try_lease_get,       {"OO-", "SO-", "SO-", "SO-", "OO-"}},
+    {"lease_end", try_lease_end,       {"OO-", "AO-", "AO-", "AO-", "OO-"}},
+    /* (4) */
+    {"invalidate", try_invalidate,     {"DOD", "AOD", "AOA", "AAA", "OOO"}},
+    {"invalidate_wait", try_wait,      {"DOD", "DOD", "DOD", "DAD", "OOO"}},
+    {"invalidate_wait 0", try_ask,     {"DOD", "DOD", "DOD", "DAD", "OOO"}},
+    {"explain", try_explain,           {"OOO", "OOO", "OOO", "OOO", "OOO"}},
+    {"impact", try_impact,             {"OOO", "SOO", "SOS", "SSS", "OOO"}},
+    {"audit_level", try_level,         {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"audit_note", try_note,           {"OOK", "OOK", "OOK", "OOK", "OOK"}},
+    {"register, owned", try_register_owned,
+                                       {"KKO", "KKO", "KKY", "KKY", "KKO"}},
+    {"owner_create_child", try_owner_create_child,
+                                       {"KKO", "KKO", "KKY", "KKY", "KKO"}},
+    /* (2) */
+    {"register", try_register,         {"OO-", "OO-", "OO-", "YO-", "OO-"}},
+    {"owner_create", try_owner_create, {"OO-", "OO-", "OO-", "YO-", "OO-"}},
+    {"owner_for_object", try_owner_for_object,
+                                       {"OO-", "OO-", "OO-", "YO-", "OO-"}},
+    {"object_died", try_object_died,   {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"statistics", try_statistics,     {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"each_live", try_each_live,       {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"audit_flush", try_flush,         {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"audit_level, registry", try_level_of_registry,
+                                       {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"explain, registry", try_explain_registry,
+                                       {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"impact, registry", try_impact_of_registry,
+                                       {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"close", try_close,               {"DO-", "DO-", "DO-", "DO-", "DO-"}},
+    {"invalidate, registry", try_end_registry,
+                                       {"DO-", "DO-", "DO-", "AO-", "DO-"}},
+    {"invalidate_wait, registry", try_wait_for_registry,
+                                       {"DO-", "DO-", "DO-", "DO-", "DO-"}},
+    /* Of no handle. */
+    {"open and close", try_open,       {"O--", "O--", "O--", "O--", "O--"}},
+    {"shared", try_shared,             {"O--", "O--", "O--", "O--", "O--"}},
+    {"mark and unwind", try_mark,      {"O--", "O--", "O--", "O--", "O--"}},
+    {"texts", try_texts,               {"O--", "O--", "O--", "O--", "O--"}},
+};
+
+/* --------------------------------------------------- running the table -- */
+
+static bool is_about_lease(const struct row *row) {
+  return row->attempt == try_lease_get || row->attempt == try_lease_end;
+}
+
+/* What belongs to what: the own token to the owner, the other to the
+ * registry. */
+static void make_scene(const struct row *row, enum place place,
+                       enum subject subject) {
+  memset(&scene, 0, sizeof scene);
+  scene.row = row;
+  scene.place = place;
+  scene.subject = subject;
+  scene.is_open = true;
+  scene.registry = open_registry("scene", CBR_LEVEL_CALLS);
+  scene.another = open_registry("another", CBR_LEVEL_CALLS);
+  scene.owner = add_owner(scene.registry, "owner");
+  EXPECT(CBR_OK, CBR_REGISTER(scene.registry, "own", own_function,
+                              &scene.own_context, own_destroy, scene.owner,
+                              &scene.own));
+  scene.other = add(scene.registry, "other", &scene.other_context, true,
+                    CBR_NONE);
+  if (!is_about_lease(row)) return;
+  EXPECT(CBR_OK, cbr_lease(scene.own, &scene.own_lease));
+  EXPECT(CBR_OK, cbr_lease(scene.other, &scene.other_lease));
+  /* A token is not destroyed while its lease lasts. */
+  if (place >= IN_DESTROY && place <= IN_CLOSE)
+    EXPECT(CBR_OK, cbr_lease_end(scene.own_lease));
+}
+
+static void destroy_at_leave(void) {
+  cbr_call call;
+  EXPECT(CBR_OK, cbr_enter(scene.own, &call));
+  EXPECT(CBR_DEFERRED, cbr_invalidate(scene.own, CBR_REASON_ENDED));
+  EQUAL(0, scene.attempts);
+  EXPECT(CBR_OK, cbr_leave(&call));
+}
+
+static void destroy_at_lease_end(void) {
+  cbr_lease_handle lease;
+  EXPECT(CBR_OK, cbr_lease(scene.own, &lease));
+  EXPECT(CBR_PENDING, cbr_invalidate(scene.own, CBR_REASON_ENDED));
+  EQUAL(0, scene.attempts);
+  EXPECT(CBR_OK, cbr_lease_end(lease));
+}
+
+static void destroy_at_close(void) {
+  scene.is_open = false;
+  cbr_status status = cbr_registry_close(scene.registry, 0);
+  /* The lease that the attempt was about is over; else there is none. */
+  bool has_lease = is_about_lease(scene.row) && cbr_is_live(scene.other_lease);
+  EXPECT(has_lease ? CBR_E_TIMEOUT : CBR_OK, status);
+}
+
+/* Brings about the attempt in its place. */
+static void go_there(void) {
+  switch (scene.place) {
+    case IN_CALLBACK: CHECK(calls(scene.own)); break;
+    case IN_DESTROY:
+      EXPECT(CBR_OK, cbr_invalidate(scene.own, CBR_REASON_ENDED));
+      break;
+    case IN_DESTROY_LEAVING: destroy_at_leave(); break;
+    case IN_DESTROY_LEASED: destroy_at_lease_end(); break;
+    case IN_OWNERS_END:
+      EXPECT(CBR_OK, cbr_invalidate(scene.owner, CBR_REASON_ENDED));
+      break;
+    case IN_CLOSE: destroy_at_close(); break;
+    case IN_EACH_LIVE:
+      EXPECT(CBR_OK,
+             cbr_registry_each_live(scene.registry, own_visitor, NULL));
+      break;
+    case IN_IMPACT:
+      EXPECT(CBR_OK, cbr_impact(scene.owner, own_visitor, NULL));
+      break;
+    case PLACES: break;
+  }
+  EQUAL(1, scene.attempts);
+}
+
+/* A live registry goes on working, and so does one that is closed next. */
+static void check_registry(cbr_registry registry) {
+  cbr_statistics before = statistics_of(registry);
+  EXPECT(CBR_OK, try_register_in(registry, CBR_NONE));
+  cbr_statistics after = statistics_of(registry);
+  EQUAL(before.live_tokens, after.live_tokens);
+  EQUAL(before.registered + 1, after.registered);
+  EQUAL(before.ended + 1, after.ended);
+}
+
+static void end_scene(void) {
+  WITHIN("after %s in a %s, on %s", scene.row->name,
+         place_names[scene.place], subject_names[scene.subject]);
+  cbr_call call;
+  EQUAL(0, cbr_mark());
+  if (is_about_lease(scene.row)) {
+    (void)cbr_lease_end(scene.own_lease);
+    (void)cbr_lease_end(scene.other_lease);
+  }
+  if (scene.is_open) {
+    check_registry(scene.registry);
+    close_registry(scene.registry);
+  }
+  if (cbr_is_live(scene.another)) {
+    check_registry(scene.another);
+    close_registry(scene.another);
+  }
+  const cbr_handle handles[] = {scene.registry, scene.another, scene.owner,
+                                scene.own, scene.other};
+  for (int i = 0; i < 5; i++) CHECK(!cbr_is_live(handles[i]));
+  EXPECT(CBR_E_CLOSED, cbr_enter(scene.own, &call));
+  EXPECT(CBR_E_CLOSED, cbr_enter(scene.other, &call));
+  EXPECT(CBR_ALREADY, cbr_registry_close(scene.registry, CBR_FOREVER));
+  EXPECT(CBR_ALREADY, cbr_registry_close(scene.another, CBR_FOREVER));
+  EQUAL(1, destroyed(&scene.own_context));
+  EQUAL(1, destroyed(&scene.other_context));
+  EQUAL(scene.registered, destroyed(&scene.new_context));
+}
+
+static void try_row(const struct row *row) {
+  for (enum place place = 0; place < PLACES; place++) {
+    for (enum subject subject = 0; subject < SUBJECTS; subject++) {
+      if (row->cells[cell_of_place[place]][subject] == '-') continue;
+      make_scene(row, place, subject);
+      go_there();
+      end_scene();
+    }
+  }
+}
+
+static void G12_everyFunctionWorksInsideEverything(void) {
+  for (size_t row = 0; row < sizeof table / sizeof *table; row++)
+    try_row(&table[row]);
+}
+
+/* ----------------------------------------------------------- scenarios -- */
+
+/* Captured data, and what is done with it inside its own callback. */
+struct captured {
+  struct counted counted;
+  cbr_registry registry;
+  cbr_token token, next;
+  cbr_status status;
+  char *data;
+};
+
+static void free_captured(void *context) {
+  struct captured *captured = context;
+  free(captured->data);
+  captured->data = NULL;
+  count_destroy(&captured->counted);
+}
+
+static void capture(struct captured *captured, cbr_registry registry,
+                    void (*function)(void *), uint32_t flags) {
+  memset(captured, 0, sizeof *captured);
+  captured->registry = registry;
+  captured->data = strdup("captured");
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  what.label = "captured";
+  what.function = (cbr_function)function;
+  what.context = captured;
+  what.destroy = free_captured;
+  what.flags = flags;
+  EXPECT(CBR_OK, cbr_register(registry, &what, &captured->token));
+}
+
+static void end_self(void *context) {
+  struct captured *captured = context;
+  EXPECT(CBR_DEFERRED, cbr_invalidate(captured->token, CBR_REASON_ENDED));
+  EQUAL(0, destroyed(&captured->counted));
+  CHECK(strcmp(captured->data, "captured") == 0);
+}
+
+static void A7_aCallbackMayEndItself(void) {
+  cbr_registry registry = open_registry("self", CBR_LEVEL_CALLS);
+  struct captured captured;
+  capture(&captured, registry, end_self, 0);
+  CHECK(calls(captured.token));
+  EQUAL(1, destroyed(&captured.counted));
+  CHECK(!calls(captured.token));
+  close_registry(registry);
+}
+
+static void wait_for_self(void *context) {
+  struct captured *captured = context;
+  EXPECT(CBR_DEFERRED, cbr_invalidate_wait(captured->token, CBR_REASON_ENDED,
+                                           CBR_FOREVER));
+  /* New visits are barred at once, also the caller's own. */
+  CHECK(!calls(captured->token));
+  EQUAL(0, destroyed(&captured->counted));
+  CHECK(strcmp(captured->data, "captured") == 0);
+}
+
+static void B1_waitingForOneselfIsDeferred(void) {
+  cbr_registry registry = open_registry("self", CBR_LEVEL_CALLS);
+  struct captured captured;
+  capture(&captured, registry, wait_for_self, 0);
+  CHECK(calls(captured.token));
+  EQUAL(1, destroyed(&captured.counted));
+  close_registry(registry);
+}
+
+/* A one-shot has ended before its callback begins. */
+static void wait_for_own_one_shot(void *context) {
+  struct captured *captured = context;
+  EXPECT(CBR_ALREADY, cbr_invalidate(captured->token, CBR_REASON_ENDED));
+  EXPECT(CBR_DEFERRED, cbr_invalidate_wait(captured->token, CBR_REASON_ENDED,
+                                           CBR_FOREVER));
+  EQUAL(0, destroyed(&captured->counted));
+  CHECK(strcmp(captured->data, "captured") == 0);
+}
+
+static void B15_aOneShotNeverWaitsForItself(void) {
+  cbr_registry registry = open_registry("one-shot", CBR_LEVEL_CALLS);
+  struct captured captured;
+  capture(&captured, registry, wait_for_own_one_shot, CBR_ONE_SHOT);
+  CHECK(calls(captured.token));
+  EQUAL(1, destroyed(&captured.counted));
+  EXPECT(CBR_ALREADY, cbr_invalidate_wait(captured.token, CBR_REASON_ENDED,
+                                          CBR_FOREVER));
+  close_registry(registry);
+}
+
+static void replace_self(void *context) {
+  struct captured *captured = context;
+  cbr_token old = captured->token;
+  EXPECT(CBR_DEFERRED, cbr_invalidate(old, CBR_REASON_REPLACED));
+  captured->next =
+      add(captured->registry, "replacement", &captured->counted, false,
+          CBR_NONE);
+  CHECK(captured->next != old);
+  CHECK(calls(captured->next));
+  EQUAL(0, destroyed(&captured->counted));
+  CHECK(strcmp(captured->data, "captured") == 0);
+}
+
+static void A6_aCallbackMayReplaceItself(void) {
+  cbr_registry registry = open_registry("replaced", CBR_LEVEL_CALLS);
+  struct captured captured;
+  capture(&captured, registry, replace_self, 0);
+  CHECK(calls(captured.token));
+  EQUAL(1, destroyed(&captured.counted));
+  CHECK(!cbr_is_live(captured.token));
+  CHECK(calls(captured.next));
+  close_registry(registry);
+}
+
+/* Ends the next one of a walk, and with it frees its memory. */
+static void end_next(void *context) {
+  struct captured *captured = context;
+  EXPECT(CBR_OK, cbr_invalidate_wait(captured->next, CBR_REASON_ENDED,
+                                     CBR_FOREVER));
+}
+
+static void A11_aCallbackMayEndTheNextOneAndFreeIt(void) {
+  cbr_registry registry = open_registry("walk", CBR_LEVEL_CALLS);
+  enum { COUNT = 6 };
+  struct captured each[COUNT];
+  for (int i = 0; i < COUNT; i++) capture(&each[i], registry, end_next, 0);
+  for (int i = 0; i + 1 < COUNT; i++) each[i].next = each[i + 1].token;
+  int called = 0;
+  for (int i = 0; i < COUNT; i++) called += calls(each[i].token);
+  EQUAL(COUNT / 2, called);
+  for (int i = 0; i < COUNT; i++) EQUAL(i % 2, destroyed(&each[i].counted));
+  close_registry(registry);
+  for (int i = 0; i < COUNT; i++) EQUAL(1, destroyed(&each[i].counted));
+}
+
+/* Registers so many that the table grows under the running callback. */
+static void register_many(void *context) {
+  struct captured *captured = context;
+  for (int i = 0; i < 1000; i++)
+    (void)add(captured->registry, "many", &captured->counted, true, CBR_NONE);
+  CHECK(strcmp(captured->data, "captured") == 0);
+}
+
+static void D14_aCallbackMayRegister(void) {
+  cbr_registry registry = open_registry("growing", CBR_LEVEL_CALLS);
+  struct captured captured;
+  capture(&captured, registry, register_many, 0);
+  uint64_t slots = statistics_of(registry).slots;
+  CHECK(calls(captured.token));
+  CHECK(statistics_of(registry).slots > slots);
+  EQUAL(1001, statistics_of(registry).live_tokens);
+  close_registry(registry);
+  EQUAL(1001, destroyed(&captured.counted));
+}
+
+/* The destroy of one of a group waits for another one of the same group,
+ * which the same thread would destroy next. */
+struct pair {
+  struct counted counted;
+  cbr_token token;
+  struct pair *other;
+};
+
+static void wait_for_the_other(void *context) {
+  struct pair *pair = context;
+  cbr_status status = cbr_invalidate_wait(pair->other->token,
+                                          CBR_REASON_ENDED, CBR_FOREVER);
+  CHECK(status == CBR_DEFERRED || status == CBR_ALREADY);
+  count_destroy(&pair->counted);
+}
+
+static void G15_destroysOfOneGroupMayWaitForEachOther(void) {
+  cbr_registry registry = open_registry("group", CBR_LEVEL_CALLS);
+  for (int round = 0; round < 2; round++) {
+    cbr_owner owner = add_owner(registry, "owner");
+    struct pair pair[2];
+    memset(pair, 0, sizeof pair);
+    for (int i = 0; i < 2; i++) {
+      pair[i].other = &pair[1 - i];
+      EXPECT(CBR_OK, CBR_REGISTER(registry, "pair", count_call, &pair[i],
+                                  wait_for_the_other, owner, &pair[i].token));
+    }
+    if (round == 0) {
+      EXPECT(CBR_OK, cbr_invalidate(owner, CBR_REASON_ENDED));
+    } else {
+      close_registry(registry);
+    }
+    for (int i = 0; i < 2; i++) EQUAL(1, destroyed(&pair[i].counted));
+  }
+}
+
+/* One that is inside itself still waits for the others (B4). */
+struct crowd {
+  struct counted counted;
+  cbr_token token;
+  struct gate entered, leave;
+};
+
+static void *stay_inside(void *argument) {
+  struct crowd *crowd = argument;
+  cbr_call call;
+  EXPECT(CBR_OK, cbr_enter(crowd->token, &call));
+  gate_open(&crowd->entered);
+  gate_pass(&crowd->leave);
+  EXPECT(CBR_OK, cbr_leave(&call));
+  return NULL;
+}
+
+static void B4_ownVisitsAreNotMistakenForOthers(void) {
+  cbr_registry registry = open_registry("crowd", CBR_LEVEL_CALLS);
+  struct crowd crowd = {{0, 0, pthread_self()}, CBR_NONE, GATE_INIT, GATE_INIT};
+  crowd.token = add(registry, "crowd", &crowd.counted, true, CBR_NONE);
+  pthread_t other;
+  CHECK(pthread_create(&other, NULL, stay_inside, &crowd) == 0);
+  gate_pass(&crowd.entered);
+  cbr_call call, nested;
+  EXPECT(CBR_OK, cbr_enter(crowd.token, &call));
+  EXPECT(CBR_E_TIMEOUT, cbr_invalidate_wait(crowd.token, CBR_REASON_ENDED, 0));
+  CHECK(strstr(cbr_last_error(), "\"crowd\"") != NULL);
+  /* Barred at once; visits to others go on. */
+  EXPECT(CBR_E_STALE, cbr_enter(crowd.token, &nested));
+  struct counted context = {0};
+  cbr_token another = add(registry, "another", &context, false, CBR_NONE);
+  CHECK(calls(another));
+  gate_open(&crowd.leave);
+  EXPECT(CBR_DEFERRED, cbr_invalidate_wait(crowd.token, CBR_REASON_ENDED,
+                                           CBR_FOREVER));
+  pthread_join(other, NULL);
+  EQUAL(0, destroyed(&crowd.counted));
+  EXPECT(CBR_OK, cbr_leave(&call));
+  EQUAL(1, destroyed(&crowd.counted));
+  EXPECT(CBR_ALREADY, cbr_invalidate_wait(crowd.token, CBR_REASON_ENDED,
+                                          CBR_FOREVER));
+  close_registry(registry);
+}
+
+/* A visitor that ends what it is shown, and everything else. */
+struct walk {
+  cbr_registry registry;
+  int visited;
+};
+
+static cbr_disposition end_everything(void *context, const cbr_item *item) {
+  struct walk *walk = context;
+  walk->visited++;
+  EXPECT(CBR_OK, cbr_invalidate_wait(item->handle, CBR_REASON_ENDED,
+                                     CBR_FOREVER));
+  /* What is shown stays readable until the visitor returns. */
+  CHECK(strcmp(item->label, "visited") == 0);
+  if (walk->visited == 3)
+    EXPECT(CBR_DEFERRED, cbr_registry_close(walk->registry, CBR_FOREVER));
+  return CBR_CONTINUE;
+}
+
+static void D16_aVisitorMayEndWhatItIsShownAndClose(void) {
+  struct walk walk = {open_registry("walk", CBR_LEVEL_CALLS), 0};
+  struct counted context = {0};
+  for (int i = 0; i < 5; i++)
+    (void)add(walk.registry, "visited", &context, true, CBR_NONE);
+  EXPECT(CBR_OK,
+         cbr_registry_each_live(walk.registry, end_everything, &walk));
+  EQUAL(3, walk.visited);
+  EQUAL(5, destroyed(&context));
+  EXPECT(CBR_ALREADY, cbr_registry_close(walk.registry, 0));
+}
+
+int main(void) {
+  TEST(G12_everyFunctionWorksInsideEverything);
+  TEST(A7_aCallbackMayEndItself);
+  TEST(B1_waitingForOneselfIsDeferred);
+  TEST(B15_aOneShotNeverWaitsForItself);
+  TEST(A6_aCallbackMayReplaceItself);
+  TEST(A11_aCallbackMayEndTheNextOneAndFreeIt);
+  TEST(D14_aCallbackMayRegister);
+  TEST(G15_destroysOfOneGroupMayWaitForEachOther);
+  TEST(B4_ownVisitsAreNotMistakenForOthers);
+  TEST(D16_aVisitorMayEndWhatItIsShownAndClose);
+  cbr_registry shared = cbr_registry_shared();
+  close_registry(shared);
+  return finish();
+}
