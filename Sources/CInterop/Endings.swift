@@ -26,7 +26,9 @@ package func cbr_explain(
   _ needed: UnsafeMutablePointer<Int>!
 ) -> cbr_status {
   var bytes = 0
-  let status = Explaining.explain(handle, text, size: size, needed: &bytes)
+  // A size_t past the largest Int comes as a negative one.
+  let status = Explaining.explain(
+    handle, text, size: size < 0 ? .max : size, needed: &bytes)
   if let needed { needed.pointee = bytes }
   return status.inC
 }

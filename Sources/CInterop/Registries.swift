@@ -42,17 +42,17 @@ package func cbr_registry_statistics(
   _ registry: cbr_registry, _ out: UnsafeMutablePointer<cbr_statistics>!
 ) -> cbr_status {
   guard let out else { return refuse("out is NULL") }
-  let size = out.pointee.size
-  guard size == MemoryLayout<cbr_statistics>.size else {
-    return refuse("out->size is not CBR_STATISTICS_INIT's")
+  guard StructureSize.isKnown(out) else {
+    return refuse("out->size is not one that this library knows")
   }
+  let size = out.pointee.size
   out.pointee = cbr_statistics()
-  out.pointee.size = size
   let (status, statistics) = Statistics.read(registry)
   if let statistics {
     UnsafeMutableRawPointer(out).storeBytes(
       of: statistics, as: Statistics.self)
   }
+  out.pointee.size = size
   return status.inC
 }
 

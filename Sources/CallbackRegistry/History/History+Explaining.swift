@@ -9,12 +9,12 @@ extension UnsafeMutablePointer where Pointee == History {
   /// run. False, and nothing said, if nothing is known.
   package func explain(_ handle: UInt64, into text: inout Text) -> Bool {
     read { connection throws(DatabaseError) in
-      let isKnown = try Explanation.life(of: handle, connection, into: &text)
+      let isKnown = try Life.life(of: handle, connection, into: &text)
       if isKnown {
-        try Explanation.calls(of: handle, connection, into: &text)
+        try Life.calls(of: handle, connection, into: &text)
         return true
       }
-      return try Explanation.lease(handle, connection, into: &text)
+      return try Life.lease(handle, connection, into: &text)
     }
   }
 
@@ -23,7 +23,7 @@ extension UnsafeMutablePointer where Pointee == History {
     of handle: UInt64, into text: inout Text
   ) -> Bool {
     read { connection throws(DatabaseError) in
-      try Explanation.calls(of: handle, connection, into: &text)
+      try Life.calls(of: handle, connection, into: &text)
     }
   }
 

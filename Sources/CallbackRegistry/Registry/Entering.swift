@@ -156,7 +156,8 @@ package enum Entering {
       return entry.mode & Mode.interface == 0 && detail.pointee.typeTag == tag
         ? .ok : .interface
     case .method(let description, let method):
-      let found = entry.slot.method(description, method, mode: entry.mode)
+      let found = entry.slot.method(
+        description, method, mode: entry.mode, thread: entry.thread)
       function = found.function
       disposition = found.disposition
       return found.status
@@ -211,7 +212,7 @@ package enum Entering {
       isLive
       ? slot.method(
         description, method,
-        mode: slot.pointee.mode.load(ordering: .relaxed)
+        mode: slot.pointee.mode.load(ordering: .relaxed), thread: thread
       ).status : reason(of: token, slot)
     withdraw(pin, token, thread: thread)
     return status == .ok ? .ok : thread.fail(status, about: token)
@@ -274,7 +275,8 @@ struct FoundMethod {
 extension UnsafeMutablePointer where Pointee == Slot {
   /// Looks up a method of a pinned live token.
   func method(
-    _ description: InterfaceDescription, _ index: UInt32, mode: UInt32
+    _ description: InterfaceDescription, _ index: UInt32, mode: UInt32,
+    thread: ThreadPointer
   ) -> FoundMethod {
     guard mode & Mode.interface != 0, let body = pointee.body else {
       return FoundMethod(status: .interface)
@@ -283,8 +285,15 @@ extension UnsafeMutablePointer where Pointee == Slot {
     guard interface.isSame(as: description) else {
       return FoundMethod(status: .interface)
     }
-    guard index < interface.pointee.count else {
-      return FoundMethod(status: .invalid)
+    let count = interface.pointee.count
+    guard index < count else {
+      let status = thread.invalid { text in
+        text.append("method is ")
+        text.append(index)
+        text.append("; the interface has ")
+        text.append(count)
+      }
+      return FoundMethod(status: status)
     }
     let table = pointee.function?.assumingMemoryBound(
       to: UnsafeRawPointer?.self)

@@ -14,9 +14,19 @@ package enum Explaining {
     guard let thread = Process.currentThread() else { return .noMemory }
     do throws(Status) {
       guard Handle.isWellFormed(handle) else { throw .invalid }
+      if start == nil, size > 0 {
+        throw thread.invalid("text is NULL and size is not 0")
+      }
       try explain(handle, thread: thread, into: &text)
       needed = text.length + 1
-      return size > 0 && text.isCut ? thread.fail(.full) : .ok
+      guard size > 0, text.isCut else { return .ok }
+      let bytes = needed
+      return thread.fail(.full) { sentence in
+        sentence.append("the text takes ")
+        sentence.append(bytes)
+        sentence.append(" bytes; size is ")
+        sentence.append(size)
+      }
     } catch {
       return thread.fail(error, about: handle)
     }

@@ -58,7 +58,7 @@ package enum Leaving {
     guard mark >= 0, mark <= Int(thread.ownDepth) else {
       return thread.fail(.invalid) { text in
         text.append("mark is ")
-        text.append(mark)
+        text.append(UInt64(UInt(bitPattern: mark)))
         text.append("; the thread is inside ")
         text.append(UInt64(thread.ownDepth))
         text.append(" calls")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What is said of a handle, from its rows.
-enum Explanation {
+enum Life {
   /// Late callers that are named; the others are counted.
   private static var namedCallers: Int { 8 }
 
