@@ -37,9 +37,15 @@ let package = Package(
       name: "CInterop",
       dependencies: ["CallbackRegistry", "CCallbackRegistry", "CPlatform"],
       swiftSettings: hooks),
+    .target(
+      name: "CInterchange", dependencies: ["CCallbackRegistry"],
+      path: "Tests/CInterchange"),
     .testTarget(
       name: "CallbackRegistryTests",
-      dependencies: ["CallbackRegistry", "CInterop", "CCallbackRegistry"],
+      dependencies: [
+        "CallbackRegistry", "CInterop", "CCallbackRegistry", "CInterchange",
+        "CSQLite",
+      ],
       swiftSettings: hooks),
   ],
   swiftLanguageModes: [.v6]

@@ -34,7 +34,7 @@ int main(void) {
   expect(CBR_E_STALE, cbr_enter(token, &late));
   char life[4096];
   expect(CBR_OK, cbr_explain(token, life, sizeof(life), NULL));
-  puts(life);
+  fputs(life, stdout);
   expect(CBR_OK, cbr_registry_close(registry, CBR_FOREVER));
   return greetings == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -26,7 +26,7 @@ int main() try {
   if (late || late.status != CBR_E_STALE) return 2;
 
   std::string life = cbr::explain(greeter);
-  std::puts(life.c_str());
+  std::fputs(life.c_str(), stdout);
   cbr::check(registry.close());
   return life.empty() ? 3 : 0;
 } catch (const cbr::error &error) {

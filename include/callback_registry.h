@@ -24,8 +24,9 @@
  *   losing it is free (G5). 0 is CBR_NONE; all-ones is never given out.
  * Statuses.  0 is CBR_OK, positive values are outcomes, negative ones errors.
  *   cbr_last_error() has a sentence for the calling thread's last status that
- *   was not CBR_OK. Every function that takes a handle can answer these, and
- *   they are not repeated below:
+ *   was not CBR_OK; ask for it in a statement of its own, after the call. Every
+ *   function that takes a handle can answer these, and they are not repeated
+ *   below:
  *     CBR_E_INVALID   the handle is CBR_NONE or not of a handle's form; an
  *                     argument that must not be NULL is
  *     CBR_E_KIND      a handle of another kind than the parameter's
@@ -44,6 +45,10 @@
  *   lock while it runs any of your functions (G13).
  * Signals.  Only cbr_is_live, cbr_status_name, cbr_status_text and cbr_version
  *   are async-signal-safe.
+ * Exceptions.  No C++ exception may leave a destroy or a visitor: the library
+ *   is called between you and them, and the program would be terminated.
+ *   Exceptions out of a callback are between you and the callback; the guard
+ *   of callback_registry.hpp leaves the call. longjmp: see cbr_unwind.
  * fork.  In the child every inherited handle is answered CBR_E_FORKED and
  *   nothing of the parent's history is touched; a new registry works.
  * Time.  Durations are nanoseconds; CBR_FOREVER waits without limit; 0 asks
@@ -375,7 +380,8 @@ cbr_status cbr_register(cbr_registry registry, const cbr_registration *what,
 
 /* -------------------------------------------------------------- Calling -- */
 
-/* A call in flight, on the caller's stack. */
+/* A call in flight, on the caller's stack. It may be copied or moved within the
+ * thread that entered; one of the copies is left. */
 typedef struct cbr_call {
   cbr_function function;
   void *context;
@@ -422,7 +428,7 @@ cbr_status cbr_enter_method(cbr_token token, const cbr_interface *interface,
 
 /* Ends a call. The token's destroy may run here, when this was the last call
  * of a dead token.
- *   call  from a successful enter on this thread; it is cleared
+ *   call  from a successful enter on this thread; cleared on success
  * CBR_OK; CBR_E_INVALID there is no such call in flight on this thread (left
  * twice, unwound, never entered, entered on another thread); CBR_E_FORKED.
  * Calls may be left in any order. */
@@ -436,7 +442,11 @@ cbr_status cbr_responds(cbr_token token, const cbr_interface *interface,
 
 /* Takes a lease: a hold on a token that is not tied to a thread or a scope.
  * While it lasts the context is not destroyed, even when the token is ended.
- * CBR_OK; as cbr_enter; CBR_E_NOMEM; CBR_E_LIMIT. */
+ * Any token can be leased, whatever it asks of a call; a one-shot is not used
+ * up by it. A lease has no thread: whoever waits for a token for ever, while it
+ * holds a lease on it itself, waits for ever.
+ * CBR_OK; CBR_E_STALE; CBR_E_CONSUMED; CBR_E_NOMEM; CBR_E_LIMIT. A refusal is
+ * recorded. */
 CBR_WARN_UNUSED
 cbr_status cbr_lease(cbr_token token, cbr_lease_handle *out);
 
@@ -489,7 +499,8 @@ cbr_status cbr_invalidate_wait(cbr_handle handle, cbr_reason reason,
  * which thread it was registered and ended and why, its calls, and the late
  * callers; for dead handles from the history, also after their slot was
  * reused, and for handles of an earlier run whose history is open.
- *   text, size  receive the text, cut to size and ended by 0; may be NULL, 0
+ *   text, size  receive the text, lines that each end with a newline, cut to
+ *               size and ended by 0; may be NULL, 0
  *   needed      receives the bytes needed with the ending 0; may be NULL
  * CBR_OK; CBR_E_STALE nothing is known of it; CBR_E_FULL the text was cut. */
 cbr_status cbr_explain(cbr_handle handle, char *text, size_t size,

@@ -5,6 +5,8 @@
  *
  *   download_guarded URL HISTORY
  */
+#define _GNU_SOURCE /* for pthread_setname_np */
+
 #include <callback_registry.h>
 #include <curl/curl.h>
 #include <pthread.h>
@@ -50,6 +52,7 @@ static void window_progress(void *context, curl_off_t now, curl_off_t total) {
 /* Another thread: the user closes the window. */
 static void *user(void *context) {
   struct window *window = context;
+  pthread_setname_np(pthread_self(), "user");
   sem_wait(&half_way);
   must(!cbr_invalidate_wait(window->owner, CBR_REASON_ENDED, CBR_FOREVER),
        "end of the window");
@@ -84,6 +87,7 @@ static int on_progress(void *userdata, curl_off_t total, curl_off_t now,
 
 int main(int argc, char **argv) {
   must(argc == 3, "usage: download_guarded URL HISTORY");
+  pthread_setname_np(pthread_self(), "download");
   struct window *window = calloc(1, sizeof *window);
   CURL *curl = curl_easy_init();
   must(window != NULL && curl != NULL, "memory");

@@ -5,6 +5,8 @@
  *
  *   download_unguarded URL
  */
+#define _GNU_SOURCE /* for pthread_setname_np */
+
 #include <curl/curl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -48,6 +50,7 @@ static void window_progress(void *context, curl_off_t now, curl_off_t total) {
 /* Another thread: the user closes the window. */
 static void *user(void *context) {
   struct window *window = context;
+  pthread_setname_np(pthread_self(), "user");
   sem_wait(&half_way);
   free(window);
   puts("window: closed half-way");
@@ -78,6 +81,7 @@ static int on_progress(void *userdata, curl_off_t total, curl_off_t now,
 
 int main(int argc, char **argv) {
   must(argc == 2, "usage: download_unguarded URL");
+  pthread_setname_np(pthread_self(), "download");
   struct window *window = calloc(1, sizeof *window);
   CURL *curl = curl_easy_init();
   must(window != NULL && curl != NULL, "memory");

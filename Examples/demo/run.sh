@@ -90,13 +90,13 @@ done
 ask() {
   title "$1"
   printf '   sqlite3 %s "%s"\n' "$history" "$2"
-  sqlite3 -readonly -box "$history" "$2" | sed 's/^/   /'
+  sqlite3 -box "$history" "$2" | sed 's/^/   /'
 }
 
 # Compares the answer of the history with what it must be.
 expect() {
   local answer
-  answer=$(sqlite3 -readonly "$history" "$2")
+  answer=$(sqlite3 "$history" "$2")
   [ "$answer" = "$1" ] || fail "expected $1 from \"$2\", not \"$answer\""
 }
 

@@ -5,16 +5,18 @@ import CPlatform
 import CallbackRegistry
 
 @c @implementation
-package func cbr_version() -> UnsafePointer<CChar>! { cString("0.1.0") }
+package func cbr_version() -> UnsafePointer<CChar>! {
+  Library.version.characters
+}
 
 @c @implementation
 package func cbr_status_name(_ status: CInt) -> UnsafePointer<CChar>! {
-  cString(Status(rawValue: status)?.name ?? "unknown")
+  (Status(rawValue: status)?.name ?? "unknown").characters
 }
 
 @c @implementation
 package func cbr_status_text(_ status: CInt) -> UnsafePointer<CChar>! {
-  cString(Status(rawValue: status)?.text ?? "unknown status")
+  (Status(rawValue: status)?.text ?? "unknown status").characters
 }
 
 @c @implementation

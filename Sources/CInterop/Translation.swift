@@ -28,11 +28,6 @@ func refuse(_ sentence: StaticString) -> cbr_status {
   return thread.fail(.invalid) { $0.append(sentence) }.inC
 }
 
-/// Text that lasts as long as the program.
-func cString(_ text: StaticString) -> UnsafePointer<CChar> {
-  UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
-}
-
 extension InterfaceDescription {
   /// Nil when the structure is of an unknown size.
   init?(_ interface: UnsafePointer<cbr_interface>) {

@@ -113,4 +113,60 @@ static inline cbr_status subject_visit(cbr_token token, life *life) {
   return subject_leave(&call, life);
 }
 
+/* ------------------------------------------------- what workers often do -- */
+
+/* Ending something, and what was answered. */
+typedef struct ending {
+  cbr_handle handle;
+  uint64_t timeout; /* of wait_for */
+  cbr_status status;
+  char sentence[512]; /* cbr_last_error, when it failed */
+} ending;
+
+#define ENDING(handle) { (handle), CBR_FOREVER, CBR_E_USER, "" }
+
+static inline void note_ending_(ending *it, cbr_status status) {
+  it->status = status;
+  if (status != CBR_OK)
+    snprintf(it->sentence, sizeof it->sentence, "%s", cbr_last_error());
+}
+
+static inline void end_it(void *argument) {
+  ending *it = argument;
+  note_ending_(it, cbr_invalidate(it->handle, CBR_REASON_ENDED));
+}
+
+static inline void wait_for(void *argument) {
+  ending *it = argument;
+  note_ending_(it, cbr_invalidate_wait(it->handle, CBR_REASON_ENDED,
+                                       it->timeout));
+}
+
+static inline void close_it(void *argument) {
+  ending *it = argument;
+  note_ending_(it, cbr_registry_close(it->handle, it->timeout));
+}
+
+/* A call of a subject, and what was answered. */
+typedef struct visit {
+  cbr_token token;
+  life *life;
+  cbr_status status;
+} visit;
+
+#define VISIT(token, life) { (token), (life), CBR_E_USER }
+
+static inline void visit_it(void *argument) {
+  visit *it = argument;
+  it->status = subject_visit(it->token, it->life);
+}
+
+/* Starts a call of a subject that stops inside the callback. */
+static inline void start_inside(worker *caller, visit *call, gate *inside) {
+  *inside = (gate)GATE(IN_CALLBACK, (uintptr_t)call->life, caller);
+  close_gate(inside);
+  start(caller, "caller", visit_it, call);
+  await_gate(inside);
+}
+
 #endif

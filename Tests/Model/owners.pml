@@ -110,38 +110,41 @@ proctype Reader(byte me) {
  * the owner. Goes into owners below that somebody else has marked: that one
  * may not have come to its own walk yet. */
 inline walk(ancestor) {
-#ifndef WALK_WITHOUT_LOCK
-  lock_registry();
-#endif
   target = ancestor + 1;
   do
   :: target < SLOTS && walked(target, ancestor) ->
-     mark(token_in(target), true);                          /* end.walk */
+     mark(token_in(target), true);
      target++
   :: target < SLOTS && !walked(target, ancestor) -> target++
   :: target == SLOTS -> break
   od;
-  target = 0;
-#ifndef WALK_WITHOUT_LOCK
-  unlock_registry()
-#endif
+  target = 0
 }
 
 proctype Ender(byte place) {
   locals;
-#ifdef WALK_BEFORE_MARK
-  walk(place);
+#if !defined(WALK_BEFORE_MARK) && !defined(MARK_UNDER_LOCK)
+  mark(token_of(place, 1), true);                           /* end.mark */
+#endif
+#ifndef WALK_WITHOUT_LOCK
+  lock_registry();
+#endif
+#ifdef MARK_UNDER_LOCK
   mark(token_of(place, 1), true);
-#else
-  mark(token_of(place, 1), true);
+#endif
 #ifdef ALREADY_WITHOUT_WALK
   if
   :: mine[place] != 0 -> walk(place)
   :: else
   fi;
 #else
-  walk(place);
+  walk(place);                                              /* end.walk */
 #endif
+#ifndef WALK_WITHOUT_LOCK
+  unlock_registry();
+#endif
+#ifdef WALK_BEFORE_MARK
+  mark(token_of(place, 1), true);
 #endif
   settle();
   /* The ending has returned: nothing below is live. */
@@ -157,10 +160,23 @@ proctype Ender(byte place) {
   finished++
 }
 
+/* One that stops after the mark must look at the owner after it has parked
+ * the child: an ending of the owner may have come for it too early. */
 proctype ChildEnder() {
   locals;
   mark(child, true);
+#ifdef LIMBO
+  park();
+#ifdef PARK_WITHOUT_LOOK
+  goto done;
+#endif
+  if
+  :: is(root, LIVE) -> goto done                            /* park.owner */
+  :: else
+  fi;
+#endif
   settle();
+done:
   finished++
 }
 

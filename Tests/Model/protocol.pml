@@ -2,11 +2,11 @@
 
 /* Calls, leases, one-shots and endings of one slot or a group of two.
  *
- * READERS, LEASERS, ONE_SHOTS, ENDERS: how many threads of each kind.
+ * READERS, COUNTERS, LEASERS, ONE_SHOTS, ENDERS: threads of each kind.
  * ROUNDS: how often a reader tries to enter.
  * SLOTS: with 2, the first ender ends both, others the second alone.
  * GENERATIONS: with 2, a new holder registers in the slot; the first ender
- *   ends the old one, the second the new one, and readers try either.
+ *   ends the old one, the second the new one, readers try either.
  * INSIDE: a reader may end the token from inside its own call.
  * LIMBO: an ending may stop after the mark. */
 
@@ -15,6 +15,9 @@
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
+#endif
+#ifndef COUNTERS
+#define COUNTERS 0
 #endif
 #ifndef LEASERS
 #define LEASERS 0
@@ -30,7 +33,8 @@
 #endif
 
 #define PINNERS (READERS + LEASERS + ONE_SHOTS)
-#define THREADS (PINNERS + LEASERS + ENDERS + GENERATIONS - 1)
+#define THREADS \
+  (PINNERS + COUNTERS + LEASERS + ENDERS + GENERATIONS - 1)
 
 #include "steps.pml"
 
@@ -84,6 +88,39 @@ proctype Reader(byte me) {
   finished++
 }
 
+/* A thread whose pin cells are all in use counts like a lease instead. The
+ * count is the slot's, not the token's: if it was refused it may have hidden
+ * the end of another generation, which it then has to try. */
+proctype Counter() {
+  byte token;
+  locals;
+  choose(token);
+#ifndef COUNT_AFTER_CHECK
+  leases[0]++;                                              /* count.add */
+#endif
+  d_step {
+    in = is(token, LIVE);                                   /* count.check */
+    if
+    :: in -> inside[0]++; assert(!is_destroyed(token))
+    :: else
+    fi
+  }
+#ifdef COUNT_AFTER_CHECK
+  leases[0]++;
+#endif
+  if
+  :: in -> in = false; inside[0]--
+  :: else
+  fi;
+  leases[0]--;                                              /* count.drop */
+#ifndef COUNT_TRIES_ITS_OWN
+  token = token_in(0);
+#endif
+  try_if_draining(token);                                   /* count.again */
+  token = 0;
+  finished++
+}
+
 #if ONE_SHOTS > 0
 byte consumed;                  /* calls that a one-shot has answered */
 
@@ -130,10 +167,19 @@ proctype Leaser(byte me) {
   :: in ->
 #ifdef LEASE_AFTER_LEAVE
      leave(me, FIRST, token_of(0, 1));
-     leases[0]++;
-     lease = leased
+     atomic {
+       assert(!is_destroyed(token_of(0, 1)));
+       leases[0]++;
+       inside[0]++;
+       lease = leased
+     }
 #else
-     atomic { full_fence(me) -> leases[0]++; lease = leased } /* lease.add */
+     atomic {
+       full_fence(me) ->
+       leases[0]++;                                         /* lease.add */
+       inside[0]++;
+       lease = leased
+     }
      leave(me, FIRST, token_of(0, 1))
 #endif
   :: else -> lease = refused
@@ -145,8 +191,12 @@ proctype Leaser(byte me) {
 proctype LeaseEnder() {
   locals;
   if
-  :: atomic { lease == leased -> assert(!is_destroyed(token_of(0, 1)));
-       leases[0]--; lease = not_yet }                       /* lease.drop */
+  :: atomic {
+       lease == leased ->
+       inside[0]--;
+       leases[0]--;                                         /* lease.drop */
+       lease = not_yet
+     }
 #ifndef DROP_WITHOUT_CHECK
      try_if_draining(token_of(0, 1))                        /* lease.again */
 #endif
@@ -166,13 +216,13 @@ proctype Ender(byte number) {
   :: number == 1 ->
      word[0] >= token_of(0, 2);
      mark(token_of(0, 2), true)
-#endif
-#if SLOTS > 1
-  :: number == 0 -> mark(token_of(0, 1), true); mark(token_of(1, 1), true)
+#elif SLOTS > 1
+  :: number == 0 ->
+     mark(token_of(0, 1), true);
+     mark(token_of(1, 1), true)
   :: number == 1 -> mark(token_of(1, 1), true)
-#else
-  :: number < 2 - (GENERATIONS - 1) -> mark(token_of(0, 1), true)
 #endif
+  :: else -> mark(token_of(0, 1), true)
   fi;
   settle_or_park();
   finished++
@@ -213,6 +263,11 @@ init {
 #endif
        fi;
        n++
+    :: else -> break
+    od;
+    n = 0;
+    do
+    :: n < COUNTERS -> run Counter(); n++
     :: else -> break
     od;
     n = 0;

@@ -33,7 +33,7 @@ byte leases[SLOTS];
 byte limbo;                     /* slots parked after the mark; under a lock */
 
 /* What the assertions know and the protocol does not. */
-byte inside[SLOTS];             /* calls between enter and leave */
+byte inside[SLOTS];             /* calls between enter and leave, and leases */
 byte destroyed[SLOTS];          /* a bit for each generation */
 byte finished;                  /* threads that are done */
 
@@ -84,7 +84,6 @@ inline finish(token) {
 inline run_destroy(token) {
   d_step {                                                  /* end.destroy */
     assert(inside[slot_of(token)] == 0);
-    assert(leases[slot_of(token)] == 0);
     assert(!is_destroyed(token));
 #ifdef OWNERS
     assert(!survives(SLOTS / 2, token) && !survives(SLOTS - 1, token));
@@ -228,6 +227,9 @@ inline check_after_clear(me, token) {
 #endif
   if
   :: is(token, LIVE)                                        /* leave.check */
+#ifdef STALE_IS_FAST
+  :: token_in(slot_of(token)) != token
+#endif
   :: else ->
 #ifndef NO_FENCE_IN_SLOW_LEAVE
      full_fence(me);                                        /* leave.slow */
@@ -315,6 +317,11 @@ inline take_limbo() {
 #endif
 
 inline drain(slot) {
+#ifdef DRAIN_WITHOUT_FENCE
+  scan(mine[slot]);
+  seen = (i == END -> seen & ~bit(slot) : seen | bit(slot));
+  i = 0;
+#endif
   d_step {
     word[slot] = in_state(mine[slot], DRAINING);            /* end.drain */
 #ifdef CONSUMED_FLAG
@@ -331,7 +338,7 @@ inline drain(slot) {
 inline settle_drained(slot) {
   if
   :: clean(slot) -> claim(mine[slot])
-#ifdef NO_RESCAN
+#if defined(NO_RESCAN) || defined(DRAIN_WITHOUT_FENCE)
   :: else
 #else
   :: else -> claim_if_unused(mine[slot])

@@ -14,7 +14,8 @@
 
 #define OWNERS
 #define NONE 7
-#define PARKS 6                 /* stops after the mark */
+#define PARKS 6                 /* it stops after the mark */
+#define LEASES 5                /* it leases what it calls */
 
 /* run_threads: number, the slot it calls, the slots it ends, the one it then
  * waits for. hook(slot): what its destroy function ends and waits for. */
@@ -80,6 +81,13 @@
 #define run_threads() \
   run Thread(0, NONE, bit(0), PARKS); \
   run Thread(1, NONE, bit(0), 0)
+#elif defined(LEASED)           /* waits for what another leases */
+#define THREADS 2
+#define SLOTS 1
+#define NO_RING
+#define run_threads() \
+  run Thread(0, NONE, bit(0), 0); \
+  run Thread(1, 0, 0, LEASES)
 #elif defined(DESTROY_RING)     /* a destroy waits for who waits for it */
 #define THREADS 2
 #define SLOTS 2
@@ -394,7 +402,10 @@ inline wait_for(place) {
      :: ready && !others && own != 0 ->
         result = deferred;
         break
-#ifndef WAITER_DOES_NOT_HELP
+#if defined(HELPS_BLINDLY)
+     :: ready && !others && own == 0 -> help(place)
+     :: !ready || others ->
+#elif !defined(WAITER_DOES_NOT_HELP)
      :: ready && !others && own == 0 && any(claimable) ->
         help(place)
      :: !(ready && !others && (own != 0 || any(claimable))) ->
@@ -482,6 +493,16 @@ proctype Thread(byte me, call, group, awaited) {
   od;
   level = 0;
   if
+  :: awaited == LEASES ->
+     if
+     :: within[me] ->
+        atomic { full_fence(me) -> leases[0]++; inside[0]++ } /* lease.add */
+        within[me] = 0;
+        leave(me, 0, token_of(call, 1));
+        atomic { inside[0]--; leases[0]-- }                 /* lease.drop */
+        try_if_draining(token_of(call, 1))                  /* lease.again */
+     :: else
+     fi
   :: awaited == PARKS ->
      park();
 #ifndef PARK_WITHOUT_WAKE

@@ -45,7 +45,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     }
     let identity = ThreadIdentity(
       number: pointee.number.load(ordering: .relaxed),
-      kernelNumber: pointee.kernelNumber, name: name)
+      kernelNumber: pointee.kernelNumber, name: name, began: pointee.began)
     let ring = recorder.takeRing(for: identity) { number in
       ThreadPointer.isAlive(number)
     }

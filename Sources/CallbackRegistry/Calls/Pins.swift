@@ -26,6 +26,9 @@ import Synchronization
 package enum Pins {
   static let inlineCount: UInt32 = 16
   static let fenceBit: UInt64 = 1 << 32
+  /// Cells that are there above every pin that could be refused for want of
+  /// memory: so many pins of the library's own cannot be.
+  static let spareCount: UInt32 = 8
 }
 
 typealias PinCell = UnsafeMutablePointer<Atomic<UInt64>>
@@ -168,6 +171,19 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   /// Puts a pin on top. Nil without memory; else its depth, for `unpin`.
   @inline(__always)
   package func pin(_ handle: UInt64) -> UInt32? {
+    hasSpareCells ? pinSpare(handle) : nil
+  }
+
+  /// Whether a pin would find all of its spare cells above it.
+  @inline(__always)
+  private var hasSpareCells: Bool {
+    let last = ownDepth &+ Pins.spareCount
+    return last < Pins.inlineCount || deepCell(last) != nil
+  }
+
+  /// The same, for what must not fail: it may take a spare cell.
+  @inline(__always)
+  package func pinSpare(_ handle: UInt64) -> UInt32? {
     let index = ownDepth
     guard let cell = ownCell(index) else { return nil }
     setDepth(index &+ 1)

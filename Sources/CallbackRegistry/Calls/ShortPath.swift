@@ -86,17 +86,24 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     let token = call.pointee.token
     let pin = call.pointee.pin
     guard pointee.depth.load(ordering: .relaxed) == 1,
-      inlineCell(0).pointee.load(ordering: .relaxed) == token,
-      pin & ~CallRecord.outermostCounted == 0,
-      let slot = Table.slot(of: token)
+      inlineCell(0).pointee.load(ordering: .relaxed) == token
     else { return .untouched }
-    if pin != 0 {
-      let cell = cell(of: token)
-      guard cell.pointee.token.load(ordering: .relaxed) == token else {
-        return .untouched
-      }
-      cell.countFinished()
+    if pin == 0 { return leaveOutermost(token, call) }
+    guard pin == CallRecord.outermostCounted else { return .untouched }
+    let cell = cell(of: token)
+    guard cell.pointee.token.load(ordering: .relaxed) == token else {
+      return .untouched
     }
+    cell.countFinished()
+    return leaveOutermost(token, call)
+  }
+
+  /// What is pinned has a slot.
+  @inline(__always)
+  private func leaveOutermost(
+    _ token: UInt64, _ call: CallPointer
+  ) -> ShortPath {
+    let slot = Table.knownSlot(of: token)
     call.pointee.token = Handle.none
     // Model: leave.clear
     inlineCell(0).pointee.store(0, ordering: .releasing)

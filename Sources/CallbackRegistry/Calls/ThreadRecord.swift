@@ -35,6 +35,8 @@ package struct ThreadRecord: ~Copyable {
   var heldIdentity: UInt64 = 0
   var heldRings: UnsafeMutablePointer<HeldRing>?
   package var kernelNumber: UInt32 = 0
+  /// When the thread began to use the library, in ticks.
+  var began: UInt64 = 0
   package var error = ErrorRecord()
   let next: ThreadPointer?
 
@@ -106,6 +108,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     let number = state.pointee.threadNumber.wrappingAdd(1, ordering: .relaxed)
     record.pointee.number.store(number.newValue, ordering: .releasing)
     record.pointee.kernelNumber = cbr_thread_kernel_number()
+    record.pointee.began = Ticks.now
     record.pointee.error = ErrorRecord()
     record.resetDepth()
     cbr_thread_set(record)

@@ -65,6 +65,12 @@ package enum Table {
       .assumingMemoryBound(to: Chunk.self)
   }
 
+  /// The slot of a handle that is known to have one.
+  @inline(__always)
+  package static func knownSlot(of handle: UInt64) -> SlotPointer {
+    chunk(at: Handle.index(of: handle)).unsafelyUnwrapped.slot(of: handle)
+  }
+
   /// The slot of an index that is known to exist.
   @inline(__always)
   package static func knownSlot(at index: UInt32) -> SlotPointer {

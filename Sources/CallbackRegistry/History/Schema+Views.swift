@@ -9,10 +9,9 @@ extension Schema {
     SELECT sequence, time_ns, ring, kind, token, callback, argument FROM call
     UNION ALL
     SELECT sequence, time_ns, ring, kind, token, callback, argument
-    FROM control_event
-    ORDER BY sequence;
+    FROM control_event;
 
-    CREATE VIEW history AS
+    CREATE VIEW history AS SELECT * FROM (
     SELECT
       e.sequence AS sequence,
       {e.time_ns} AS time,
@@ -30,6 +29,9 @@ extension Schema {
         WHEN 5 THEN
           CASE o.related WHEN 0 THEN ''
             ELSE printf('for 0x%016x', o.related) END
+          || coalesce((SELECT ' "' || oc.label || '"' FROM token ot
+            JOIN callback oc ON oc.callback = ot.callback
+            WHERE ot.token = o.related AND ot.run = r.run), '')
           || coalesce((SELECT ' at ' || file || ':' || line FROM site
             WHERE site = o.site), '')
         WHEN 6 THEN coalesce(
@@ -53,23 +55,46 @@ extension Schema {
     JOIN run u ON u.run = r.run
     LEFT JOIN event_kind k ON k.kind = e.kind
     LEFT JOIN callback c ON c.callback = e.callback
-    LEFT JOIN control_event o ON o.sequence = e.sequence;
+    LEFT JOIN control_event o ON o.sequence = e.sequence
+    ) ORDER BY sequence;
 
     CREATE VIEW timeline AS
-    SELECT time, run, thread, event, token, label, detail, duration_ns,
-      sequence
+    SELECT {m.moment} AS time, r.run AS run,
+      (SELECT h.title FROM thread h
+       WHERE h.ring = m.ring AND h.began_sequence <= m.sequence
+       ORDER BY h.began_sequence DESC LIMIT 1) AS thread,
+      CASE WHEN m.kind <> 1 THEN k.name
+        WHEN m.is_end THEN 'call ended' ELSE 'call began' END AS event,
+      CASE m.token WHEN 0 THEN NULL
+        ELSE printf('0x%016x', m.token) END AS token,
+      c.label AS label,
+      CASE WHEN m.kind <> 1 THEN (SELECT h.detail FROM history h
+        WHERE h.sequence = m.sequence) END AS detail,
+      CASE WHEN m.is_end THEN m.argument END AS duration_ns,
+      m.sequence AS sequence
     FROM (
-      SELECT h.*, e.time_ns AS moment FROM history h
-      JOIN event e ON e.sequence = h.sequence)
-    ORDER BY run, moment, sequence;
+      SELECT sequence, time_ns AS moment, ring, kind, token, callback,
+        argument, 0 AS is_end FROM event
+      UNION ALL
+      SELECT sequence, time_ns + argument, ring, kind, token, callback,
+        argument, 1 FROM call) m
+    JOIN ring r ON r.ring = m.ring
+    JOIN run u ON u.run = r.run
+    LEFT JOIN event_kind k ON k.kind = m.kind
+    LEFT JOIN callback c ON c.callback = m.callback
+    ORDER BY u.run, m.moment, m.sequence;
 
     CREATE VIEW slowest AS
-    SELECT h.duration_ns AS duration_ns, h.time AS time, h.run AS run,
-      h.thread AS thread, h.token AS token, h.label AS label,
-      h.sequence AS sequence
-    FROM (SELECT sequence, argument FROM call
-      ORDER BY argument DESC LIMIT 100) s
-    CROSS JOIN history h ON h.sequence = s.sequence
+    SELECT s.argument AS duration_ns, {s.time_ns} AS time, r.run AS run,
+      (SELECT h.title FROM thread h
+       WHERE h.ring = s.ring AND h.began_sequence <= s.sequence
+       ORDER BY h.began_sequence DESC LIMIT 1) AS thread,
+      printf('0x%016x', s.token) AS token, c.label AS label,
+      s.sequence AS sequence
+    FROM (SELECT * FROM call ORDER BY argument DESC LIMIT 100) s
+    JOIN ring r ON r.ring = s.ring
+    JOIN run u ON u.run = r.run
+    LEFT JOIN callback c ON c.callback = s.callback
     ORDER BY s.argument DESC;
 
     CREATE VIEW losses AS

@@ -63,6 +63,8 @@ struct Statement {
   /// Ends a row before the last one.
   func reset() { sqlite3_reset(raw) }
 
+  var columns: Int32 { sqlite3_column_count(raw) }
+
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(raw, column) }
 
   func unsigned(_ column: Int32) -> UInt64 {
@@ -77,12 +79,5 @@ struct Statement {
   func text(_ column: Int32) -> UnsafePointer<CChar>? {
     guard let text = sqlite3_column_text(raw, column) else { return nil }
     return UnsafeRawPointer(text).assumingMemoryBound(to: CChar.self)
-  }
-}
-
-extension StaticString {
-  /// The text as C sees it, with its ending zero.
-  var characters: UnsafePointer<CChar> {
-    UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
   }
 }

@@ -19,9 +19,7 @@ package struct Text: ~Copyable {
   package var isCut: Bool { length > written }
 
   package mutating func append(_ text: StaticString) {
-    append(
-      UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self),
-      length: text.utf8CodeUnitCount)
+    append(text.characters, length: text.utf8CodeUnitCount)
   }
 
   package mutating func append(_ text: UnsafePointer<CChar>?) {
@@ -101,6 +99,14 @@ package struct Text: ~Copyable {
         UnsafeRawPointer(buffer.baseAddress! + index)
           .assumingMemoryBound(to: CChar.self), length: buffer.count - index)
     }
+  }
+}
+
+extension StaticString {
+  /// The text as C sees it, with its ending zero. It lasts as long as the
+  /// program.
+  package var characters: UnsafePointer<CChar> {
+    UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
   }
 }
 

@@ -68,8 +68,14 @@ package struct ThreadIdentity {
   package let number: UInt32
   package let kernelNumber: UInt32
   package let name: (UInt64, UInt64)
+  /// When it began to use the library, in ticks.
+  package let began: UInt64
 
-  package init(number: UInt32, kernelNumber: UInt32, name: (UInt64, UInt64)) {
+  package init(
+    number: UInt32, kernelNumber: UInt32, name: (UInt64, UInt64),
+    began: UInt64 = Ticks.now
+  ) {
+    self.began = began
     self.number = number
     self.kernelNumber = kernelNumber
     self.name = name
@@ -135,7 +141,8 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     )
     withUnsafeBytes(of: &words) { bytes in
       _ = record(
-        .thread, in: ring, handle: 0, argument: thread.number, payload: bytes)
+        .thread, in: ring, handle: 0, argument: thread.number,
+        time: thread.began, payload: bytes)
     }
   }
 }

@@ -38,12 +38,14 @@ package struct Access: ~Copyable {
     Waiting.wakeAll()
   }
 
-  /// Accesses a registry by its handle, whose form has been checked.
+  /// Accesses a registry by its handle, whose form has been checked. What must
+  /// not fail for want of memory takes a spare pin.
   static func registry(
-    _ handle: UInt64, thread: ThreadPointer
+    _ handle: UInt64, thread: ThreadPointer, bySpare: Bool = false
   ) throws(Status) -> Access {
     guard let slot = Table.slot(of: handle) else { throw absent(handle) }
-    guard let pin = thread.pin(handle) else { throw .noMemory }
+    let made = bySpare ? thread.pinSpare(handle) : thread.pin(handle)
+    guard let pin = made else { throw .noMemory }
     cbr_light_fence()
     guard slot.pointee.word.load(ordering: .acquiring) == handle,
       let body = slot.pointee.body
@@ -61,17 +63,17 @@ package struct Access: ~Copyable {
   /// Accesses the registry that a handle of any kind belongs to. The handle
   /// may be dead, but its slot not yet reused.
   static func of(
-    _ handle: UInt64, thread: ThreadPointer
+    _ handle: UInt64, thread: ThreadPointer, bySpare: Bool = false
   ) throws(Status) -> Access {
     if Handle.kind(of: handle) == .registry {
-      return try registry(handle, thread: thread)
+      return try registry(handle, thread: thread, bySpare: bySpare)
     }
     guard let chunk = Table.chunk(at: Handle.index(of: handle)) else {
       throw absent(handle)
     }
     let owner = chunk.pointee.registry.load(ordering: .acquiring)
     guard owner != Handle.none else { throw absent(handle) }
-    let access = try registry(owner, thread: thread)
+    let access = try registry(owner, thread: thread, bySpare: bySpare)
     // While the registry is pinned the chunk stays with it.
     guard chunk.pointee.registry.load(ordering: .acquiring) == owner else {
       throw absent(handle)
@@ -85,7 +87,7 @@ package struct Access: ~Copyable {
     _ handle: UInt64, thread: ThreadPointer
   ) -> Access? {
     guard wasGivenOut(handle),
-      let access = try? of(handle, thread: thread),
+      let access = try? of(handle, thread: thread, bySpare: true),
       absent(handle) != .closed
     else { return nil }
     return access

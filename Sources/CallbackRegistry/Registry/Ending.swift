@@ -107,7 +107,9 @@ package enum Ending {
     defer { Waiting.end() }
     // Kept from being freed by what the thread is inside, if it is.
     var registry: RegistryPointer?
-    if let access = try? Access.of(handle, thread: thread) {
+    if let access = try? Access.of(
+      handle, thread: thread, bySpare: true)
+    {
       settleParked(access)
       registry = access.registry
     }

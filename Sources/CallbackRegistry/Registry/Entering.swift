@@ -168,7 +168,8 @@ package enum Entering {
   private static func consume(_ entry: Entry) -> Status {
     let access: Access
     do throws(Status) {
-      access = try Access.of(entry.token, thread: entry.thread)
+      access = try Access.of(
+        entry.token, thread: entry.thread, bySpare: true)
     } catch {
       return error
     }

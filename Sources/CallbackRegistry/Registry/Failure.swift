@@ -73,7 +73,7 @@ package enum LastError {
   /// The sentence about the calling thread's last status that was not OK.
   package static func text() -> UnsafePointer<CChar> {
     guard let thread = Process.currentThread() else {
-      return zeroTerminated("out of memory")
+      return Status.noMemory.text.characters
     }
     let error = thread.pointee.error
     guard error.status != .ok, !error.hasText else {
@@ -105,11 +105,5 @@ package enum LastError {
     guard error.thread != 0 else { return }
     text.append(" on thread ")
     text.append(error.thread)
-  }
-
-  private static func zeroTerminated(
-    _ text: StaticString
-  ) -> UnsafePointer<CChar> {
-    UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
   }
 }

@@ -12,7 +12,8 @@ package enum Finishing {
       return finishRegistry(handle, thread: thread)
     }
     // A slot that is not free keeps its registry live.
-    guard let access = try? Access.of(handle, thread: thread) else { return }
+    guard let access = try? Access.of(handle, thread: thread, bySpare: true)
+    else { return }
     finish(handle, access)
   }
 
@@ -66,7 +67,7 @@ package enum Finishing {
     let destroy = slot.pointee.destroy
     if let destroy {
       // Marks the thread as being inside, for those that wait (Waiting.swift).
-      let pin = access.thread.pin(handle)
+      let pin = access.thread.pinSpare(handle)
       destroy(slot.pointee.context)
       if let pin { access.thread.unpin(pin) }
     }
@@ -82,7 +83,8 @@ package enum Finishing {
   package static func abandonDestroy(
     _ handle: UInt64, thread: ThreadPointer
   ) {
-    guard let access = try? Access.of(handle, thread: thread) else { return }
+    guard let access = try? Access.of(handle, thread: thread, bySpare: true)
+    else { return }
     let index = Handle.index(of: handle)
     let slot = Table.knownSlot(at: index)
     let next = slot.pointee.chain

@@ -43,7 +43,7 @@ package enum Leasing {
     _ token: UInt64, slot: SlotPointer, thread: ThreadPointer,
     out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
-    let access = try Access.of(token, thread: thread)
+    let access = try Access.of(token, thread: thread, bySpare: true)
     Protocol.addLease(slot, handle: token)
     let detail = Table.knownDetail(at: Handle.index(of: token))
     let new = NewSlot(

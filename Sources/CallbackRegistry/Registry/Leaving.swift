@@ -96,7 +96,8 @@ package enum Leaving {
   private static func recordAbandoned(
     _ token: UInt64, cause: UInt32, thread: ThreadPointer
   ) {
-    guard let access = try? Access.of(token, thread: thread) else { return }
+    guard let access = try? Access.of(token, thread: thread, bySpare: true)
+    else { return }
     access.registry.pointee.abandoned.wrappingAdd(1, ordering: .relaxed)
     let mode = Table.knownSlot(at: Handle.index(of: token))
       .pointee.mode.load(ordering: .relaxed)

@@ -88,22 +88,17 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     guard let found = description(of: handle), found.state == .live else {
       return nil
     }
+    let empty: StaticString = ""
     let site = site(found.site)
     let label = label(found.callback)
     return Item(
       size: MemoryLayout<Item>.size, handle: handle,
       kind: UInt32(found.kind.rawValue), line: site?.line ?? 0,
-      label: label ?? emptyText, file: site?.file ?? emptyText,
+      label: label ?? empty.characters, file: site?.file ?? empty.characters,
       owner: found.owner,
       ageNanoseconds: pointee.history.nanoseconds(
         ofTicks: Ticks.now &- found.registeredTime),
       callsInFlight: found.kind == .token ? Scan.countPins(handle) : 0,
       leases: UInt64(found.leases))
-  }
-
-  private var emptyText: UnsafePointer<CChar> {
-    let empty: StaticString = ""
-    return UnsafeRawPointer(empty.utf8Start)
-      .assumingMemoryBound(to: CChar.self)
   }
 }

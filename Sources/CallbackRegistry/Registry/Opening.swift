@@ -49,8 +49,10 @@ package enum Opening {
       _ = history.release(until: Deadline.after(0))
       throw status == .ok ? .noMemory : status
     }
+    let defaultLabel: StaticString = "registry"
+    let label = options.label ?? defaultLabel.characters
     let callback = history.recorder.pointee.monitor.locked {
-      history.recorder.pointee.callbacks.intern(text: options.label, line: 0)
+      history.recorder.pointee.callbacks.intern(text: label, line: 0)
     }
     guard let callback else {
       Memory.release(room)
@@ -189,9 +191,6 @@ package enum Sharing {
   ) -> Bool {
     let count = name.utf8CodeUnitCount
     return length(of: text, limit: count + 1) == count
-      && areEqual(
-        text,
-        UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self),
-        length: count)
+      && areEqual(text, name.characters, length: count)
   }
 }

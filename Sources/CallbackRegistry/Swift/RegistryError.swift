@@ -64,7 +64,7 @@
     }
 
     /// Reads the calling thread's last status.
-    init(_ status: Status, about handle: UInt64 = Handle.none) {
+    package init(_ status: Status, about handle: UInt64 = Handle.none) {
       let explanation = Explanation.last(status, about: handle)
       self =
         switch status {

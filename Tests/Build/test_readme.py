@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Executes what the README shows: its programs are the examples to the letter,
+its commands build them, and its questions are answered by a history."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text()
+
+
+def blocks(language):
+    """Returns the code blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+
+
+def run(command, **options):
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, **options).stdout
+
+
+class Readme(unittest.TestCase):
+    def test_shows_the_examples(self):
+        for language, name in ("c", "quickstart.c"), ("swift", "Quickstart.swift"):
+            with self.subTest(name):
+                example = (ROOT / "Examples" / name).read_text()
+                self.assertEqual(blocks(language), [example])
+
+    def test_examples_are_short(self):
+        for name in "quickstart.c", "quickstart.cpp", "Quickstart.swift":
+            with self.subTest(name):
+                lines = (ROOT / "Examples" / name).read_text().splitlines()
+                self.assertLessEqual(len(lines), 40)
+
+    def test_answers_the_questions(self):
+        build, = (block for block in blocks("sh") if "cc Examples" in block)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ)
+            script = build.replace("-o quickstart", f"-o {folder}/quickstart")
+            script = script.replace(
+                "./quickstart", f"cd {folder} && ./quickstart")
+            run(["bash", "-euc", script], cwd=ROOT, env=environment)
+            answers = [
+                run(["sqlite3", f"{folder}/quickstart.history", question])
+                for question in blocks("sql")]
+        life, late, leaks, slowest, conservation = answers
+        self.assertEqual(len(answers), 5)
+        self.assertIn("greeter|settled|", life)
+        self.assertRegex(late, r"greeter\|quickstart#1\|1\|\d+\|CBR_E_STALE\|")
+        self.assertEqual(leaks, "")
+        self.assertIn("|greeter", slowest)
+        self.assertRegex(
+            conservation, r"^0x[0-9a-f]{16}\|greeter\|2\|1\|0\|1\|0\|\|0\n")
+        self.assertEqual(conservation.count("\n"), 2, conservation)
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False)
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    raise SystemExit(failed != 0)
