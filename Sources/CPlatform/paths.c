@@ -11,6 +11,8 @@ int cbr_path_obstacle(const char *path) {
   struct stat file;
   bool exists = stat(path, &file) == 0;
   if (exists && S_ISDIR(file.st_mode)) return CBR_PATH_IS_DIRECTORY;
+  if (exists && !S_ISREG(file.st_mode)) return CBR_PATH_IS_NO_FILE;
+  if (exists && file.st_size == 1) return CBR_PATH_IS_ONE_BYTE;
   if (exists && access(path, W_OK) != 0)
     return errno == EROFS ? CBR_PATH_FILE_SYSTEM_READ_ONLY
                           : CBR_PATH_READ_ONLY;

@@ -103,7 +103,7 @@ static void end_world(void) {
   EQUAL(3, destroyed(&world.context));
 }
 
-/* ------------------------------------------------------------ attempts -- */
+/* ------------------------------------------------------------- attempts -- */
 
 /* Each passes a handle to a function, with good values for everything else,
  * and looks at the out-parameters. */
@@ -296,7 +296,7 @@ static cbr_status try_flush(cbr_handle handle) {
   return status;
 }
 
-/* ----------------------------------------------------------- the table -- */
+/* ------------------------------------------------------------ the table -- */
 
 enum column {
   ZERO, ONES, STALE, REUSED, FOREIGN, WRONG_KIND, RANDOM, CLOSED, FORKED,
@@ -497,7 +497,7 @@ static void C10_everyFunctionRefusesInheritedHandles(void) {
   end_world();
 }
 
-/* ------------------------------------------------------- the scenarios -- */
+/* -------------------------------------------------------- the scenarios -- */
 
 static void C5_noHandleIsZeroOrAllOnes(void) {
   cbr_registry registry = open_registry("extremes", CBR_LEVEL_OFF);
@@ -696,7 +696,7 @@ static void G5_aForgottenHandleLeaksNothing(void) {
   EQUAL(1001, destroyed(&context));
 }
 
-/* -------------------------------------------------- no value comes twice -- */
+/* ------------------------------------------------- no value comes twice -- */
 
 enum { CHURNERS = 64 };
 
@@ -762,7 +762,7 @@ static void C8_noValueIsGivenOutTwice(void) {
   free(handles);
 }
 
-/* --------------------------------------------- in a process of their own -- */
+/* -------------------------------------------- in a process of their own -- */
 
 /* Runs this program anew, with one argument and one more variable in its
  * environment, and gives what it exits with. */

@@ -172,11 +172,10 @@ static void G14_waitForOneOfManyParked(void) {
   enum { MANY = 700 };
   static cbr_token tokens[MANY];
   life life = {0};
+  subject context = {subject_alive, &life};
   for (int each = 0; each < MANY; each++)
-    EXPECT(CBR_OK,
-           CBR_REGISTER(registry, "parked", subject_call,
-                        each == MANY - 5 ? subject_make(&life) : NULL, NULL,
-                        CBR_NONE, &tokens[each]));
+    EXPECT(CBR_OK, CBR_REGISTER(registry, "parked", subject_call, &context,
+                                NULL, CBR_NONE, &tokens[each]));
   cbr_token busy = tokens[MANY - 5];
   visit call = VISIT(busy, &life);
   worker caller, waiter;

@@ -55,7 +55,7 @@ struct CallingTests {
       // A refused call passes nothing on, and makes nothing.
       #expect(echo.end().isEnded)
       let token = echo.token
-      let error = thrown { () throws(RegistryError) in
+      let error = thrown {
         _ = try token.call(tracker.make())
       }
       #expect(error?.name == "stale")
@@ -103,7 +103,7 @@ struct CallingTests {
     }.keep()
     try token.call()
     #expect(tracker.liveCount == 0)
-    let error = thrown { () throws(RegistryError) in try token.call() }
+    let error = thrown { try token.call() }
     #expect(error?.name == "consumed")
     #expect(counter.count == 1)
     #expect(token.end().isAlready)
@@ -117,7 +117,7 @@ struct CallingTests {
     let refused = Counter()
     let token = try registry.register("once", options: .oneShot) {
       counter.increment()
-      let error = thrown { () throws(RegistryError) in
+      let error = thrown {
         try itself.value?.call()
       }
       if error?.name == "consumed" { refused.increment() }
@@ -136,7 +136,7 @@ struct CallingTests {
     #expect(try bound.call() == 1)
     let name = Later<String>()
     Worker {
-      let error = thrown { () throws(RegistryError) in _ = try bound.call() }
+      let error = thrown { _ = try bound.call() }
       name.value = error?.name
     }.join()
     #expect(name.value == "wrongThread")

@@ -14,7 +14,7 @@ struct ErrorTests {
     let line = #line - 1
     #expect(owner.end().isEnded)
     let error = try #require(
-      thrown { () throws(RegistryError) in try token.call() })
+      thrown { try token.call() })
     guard case .stale(let explanation) = error else {
       Issue.record("\(error)")
       return
@@ -38,7 +38,7 @@ struct ErrorTests {
     let token = try registry.register("first holder") {}.keep()
     #expect(token.end().isEnded)
     for _ in 0..<1_000 {
-      let error = thrown { () throws(RegistryError) in try token.call() }
+      let error = thrown { try token.call() }
       #expect(error?.name == "stale")
       _ = try registry.register("later holder") {}.keep().end()
     }
@@ -52,11 +52,11 @@ struct ErrorTests {
     let registry = try Registry()
     let long = String(repeating: "x", count: 300)
     let error = try #require(
-      thrown { () throws(RegistryError) in
+      thrown {
         _ = try registry.register(long) {}
       })
-    _ = thrown { () throws(RegistryError) in _ = try Owner(long, in: registry) }
-    _ = thrown { () throws(RegistryError) in
+    _ = thrown { _ = try Owner(long, in: registry) }
+    _ = thrown {
       try registry.note(String(repeating: "y", count: 5_000))
     }
     #expect(error.name == "invalid")
@@ -90,7 +90,7 @@ struct ErrorTests {
     let name = Later<String>()
     let token = try registry.register("last words", owner: owner) {
       #expect(owner.end().isDeferred)
-      let error = thrown { () throws(RegistryError) in
+      let error = thrown {
         _ = try registry.register("too late", owner: owner) {}
       }
       name.value = error?.name
@@ -104,13 +104,13 @@ struct ErrorTests {
     let registry = try Registry()
     let other = try Registry()
     let owner = try Owner(in: other)
-    let error = thrown { () throws(RegistryError) in
+    let error = thrown {
       _ = try registry.register("x", owner: owner) {}
     }
     #expect(error?.name == "foreign")
     let token = try other.register("y", owner: owner) { 1 }.keep()
     #expect(try token.call() == 1)
-    let noteError = thrown { () throws(RegistryError) in
+    let noteError = thrown {
       try registry.note("whose?", about: token)
     }
     #expect(noteError?.name == "foreign")
@@ -125,24 +125,24 @@ struct ErrorTests {
     let weak = try registry.register("y", owner: object) { _ in 1 }.keep()
     #expect(registry.close(waiting: .seconds(3_600)).isEnded)
     #expect(!registry.isLive)
-    let attempts: [() throws(RegistryError) -> Void] = [
-      { () throws(RegistryError) in _ = try token.call() },
-      { () throws(RegistryError) in _ = try weak.call() },
-      { () throws(RegistryError) in _ = try registry.register("z") {} },
-      { () throws(RegistryError) in
+    let attempts: [() throws -> Void] = [
+      { _ = try token.call() },
+      { _ = try weak.call() },
+      { _ = try registry.register("z") {} },
+      {
         _ = try registry.register("z", owner: object) { _ in }
       },
-      { () throws(RegistryError) in _ = try Owner(in: registry) },
-      { () throws(RegistryError) in _ = try registry.statistics },
-      { () throws(RegistryError) in _ = try registry.level },
-      { () throws(RegistryError) in try registry.setLevel(.off) },
-      { () throws(RegistryError) in try registry.note("x") },
-      { () throws(RegistryError) in try registry.flush() },
-      { () throws(RegistryError) in _ = try registry.live() },
-      { () throws(RegistryError) in _ = try registry.leaks() },
-      { () throws(RegistryError) in _ = try registry.impact(of: owner) },
-      { () throws(RegistryError) in _ = try registry.impact(of: object) },
-      { () throws(RegistryError) in try token.setLevel(.off) },
+      { _ = try Owner(in: registry) },
+      { _ = try registry.statistics },
+      { _ = try registry.level },
+      { try registry.setLevel(.off) },
+      { try registry.note("x") },
+      { try registry.flush() },
+      { _ = try registry.live() },
+      { _ = try registry.leaks() },
+      { _ = try registry.impact(of: owner) },
+      { _ = try registry.impact(of: object) },
+      { try token.setLevel(.off) },
     ]
     for (index, attempt) in attempts.enumerated() {
       #expect(thrown(attempt)?.name == "closed", "attempt \(index)")
@@ -166,7 +166,7 @@ struct ErrorTests {
       ("", "invalid"),
     ] {
       let error = try #require(
-        thrown { () throws(RegistryError) in
+        thrown {
           _ = try Registry(history: .file(path))
         })
       #expect(error.name == name)

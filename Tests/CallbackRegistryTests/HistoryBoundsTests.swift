@@ -122,10 +122,10 @@ import Testing
     producer.settle(token, attempts: UInt64(calls))
     #expect(history.flush(timeoutNanoseconds: 100 * second) == .ok)
     let kept = try history.number("SELECT count(*) FROM call")
-    #expect((900_000...1_150_000).contains(kept))
+    #expect((1_000_000...1_200_000).contains(kept))
     #expect(
       try history.rows("SELECT sum(rows), min(rule) FROM purge")
-        == ["\(calls - kept)|in memory the last 1 000 000 calls are kept"])
+        == ["\(calls - kept)|in memory at least the last 1 000 000 calls are kept"])
     #expect(
       try history.rows("SELECT called, purged, difference FROM conservation")
         == ["\(kept)|\(calls - kept)|0", "\(kept)|\(calls - kept)|0"])
@@ -145,10 +145,14 @@ import Testing
     producer.register(testToken(1))
     #expect(history.flush() == .ok)
 
-    // No page more: every transaction fails as on a full disk.
+    // No page more: transactions fail as on a full disk.
     try limitPages(of: history, to: 1)
-    for _ in 0..<40 { producer.note(String(repeating: "y", count: 2_000)) }
-    #expect(history.flush() == .audit)
+    var status = Status.ok
+    for _ in 0..<200 where status == .ok {
+      producer.note(String(repeating: "y", count: 2_000))
+      status = history.flush()
+    }
+    #expect(status == .audit)
     #expect(history.pointer.counts().state == 2)
     let began = Date()
     for _ in 0..<1_000 { producer.refuse(testToken(1)) }
@@ -164,8 +168,9 @@ import Testing
         "SELECT cause, failures > 0, ended_time_ns > began_time_ns FROM fault")
         == ["database or disk is full|1|1"])
     #expect(
-      try history.rows("SELECT sum(events), max(cause) FROM losses")
-        == ["\(lost)|the history could not be written"])
+      try history.rows(
+        "SELECT cause, sum(events) FROM losses GROUP BY cause")
+        == ["the history could not be written|\(lost)"])
     #expect(try history.rows("SELECT * FROM violations") == [])
     let counts = history.pointer.counts()
     #expect(counts.emitted == counts.written + counts.lost)

@@ -66,8 +66,8 @@ import Testing
       while next < rounds {
         while turn.load(ordering: .acquiring) != next {}
         producer.recorder.record(
-          .leveled, in: producer.ring, handle: 0,
-          argument: UInt32(next))
+          .leveled, in: producer.ring, handle: 0, argument: UInt32(next),
+          time: Ticks.afterEffects)
         turn.store(next + 1, ordering: .releasing)
         next += 2
       }
@@ -150,7 +150,7 @@ import Testing
     #expect(try history.rows("SELECT * FROM violations") == [])
     #expect(try history.rows("SELECT * FROM leaks") == [])
     #expect(try history.number("SELECT count(*) FROM slowest") == 3)
-    #expect(try history.number("SELECT count(*) FROM timeline") == 23)
+    #expect(try history.number("SELECT count(*) FROM timeline") == 22)
     #expect(
       try history.rows("SELECT * FROM health WHERE name = 'violations'")
         == ["violations|0"])

@@ -105,7 +105,7 @@ struct InterchangeTests {
     #expect(Token<interchange_point, Float>(handle: handle) == nil)
     #expect(token.end(waiting: .seconds(3_600)).isEnded)
     #expect(seen.pointee.destroyed == 1)
-    let error = thrown { () throws(RegistryError) in
+    let error = thrown {
       _ = try token.call(interchange_point())
     }
     #expect(error?.name == "stale")
@@ -125,7 +125,7 @@ struct InterchangeTests {
           registry.handle, Token<Void, Void>.typeTag, answer, &handle)
           == CBR_OK)
       let token = try #require(Token<Void, Void>(handle: handle))
-      let error = thrown { () throws(RegistryError) in try token.call() }
+      let error = thrown { try token.call() }
       #expect(error?.name == name)
       if case .failed(let status, let explanation)? = error {
         #expect(status == answer)

@@ -15,7 +15,8 @@ struct LifetimeTests {
         [object = tracker.make()] in object.touch()
       }
       token = registration.token
-      #expect(registration.isLive)
+      let isLive = registration.isLive
+      #expect(isLive)
       try registration.call()
     }
     #expect(!token.isLive)
@@ -39,7 +40,7 @@ struct LifetimeTests {
       #expect(try holder.registration.call(1) == 2)
       withExtendedLifetime(holder) {}
     }
-    #expect(thrown { () throws(RegistryError) in _ = try token.call(1) } != nil)
+    #expect(thrown { _ = try token.call(1) } != nil)
   }
 
   @Test("Kept, it outlives its scope")
@@ -142,17 +143,17 @@ struct LifetimeTests {
     let body: @Sendable (Tracker.Tracked) -> @Sendable () -> Void = { object in
       { object.touch() }
     }
-    let failures: [(String, () throws(RegistryError) -> Void)] = [
+    let failures: [(String, () throws -> Void)] = [
       (
         "invalid",
-        { () throws(RegistryError) in
+        {
           _ = try registry.register(
             String(repeating: "x", count: 256), body(tracker.make()))
         }
       ),
       (
         "invalid",
-        { () throws(RegistryError) in
+        {
           _ = try registry.register(
             "x", options: CallbackOptions(rawValue: 1 << 20),
             body(tracker.make()))
@@ -160,19 +161,19 @@ struct LifetimeTests {
       ),
       (
         "foreign",
-        { () throws(RegistryError) in
+        {
           _ = try registry.register("x", owner: foreign, body(tracker.make()))
         }
       ),
       (
         "stale",
-        { () throws(RegistryError) in
+        {
           _ = try registry.register("x", owner: dead, body(tracker.make()))
         }
       ),
       (
         "closed",
-        { () throws(RegistryError) in
+        {
           _ = try closed.register("x", body(tracker.make()))
         }
       ),
@@ -277,7 +278,7 @@ struct LifetimeTests {
       #expect(try token.call() == 1)
       withExtendedLifetime(registry) {}
     }
-    let error = thrown { () throws(RegistryError) in _ = try token.call() }
+    let error = thrown { _ = try token.call() }
     #expect(error?.name == "closed")
     #expect(token.end().isAlready)
   }

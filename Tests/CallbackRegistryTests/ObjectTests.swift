@@ -53,7 +53,7 @@ struct ObjectTests {
     }
     // No cycle: the callback does not keep its object.
     #expect(observed == nil)
-    let error = thrown { () throws(RegistryError) in _ = try token.call(2) }
+    let error = thrown { _ = try token.call(2) }
     #expect(error?.name == "stale")
     #expect(!token.isLive)
   }
@@ -78,7 +78,7 @@ struct ObjectTests {
     }
     let token = tokens[50]
     #expect(
-      thrown { () throws(RegistryError) in try token.call() }?.name == "stale")
+      thrown { try token.call() }?.name == "stale")
     #expect(tokens.allSatisfy { !$0.isLive })
     #expect(tracker.liveCount == 0)
     #expect(try registry.statistics.liveOwners == 0)
@@ -127,7 +127,7 @@ struct ObjectTests {
         }
       }.keep()
       if let former = tokens.last {
-        let error = thrown { () throws(RegistryError) in
+        let error = thrown {
           try former.call(round)
         }
         #expect(error?.name == "stale")
@@ -149,7 +149,7 @@ struct ObjectTests {
     let refused = Counter()
     do {
       let listener = Listener(heard: heard) {
-        let error = thrown { () throws(RegistryError) in
+        let error = thrown {
           try token.value?.call()
         }
         if error?.name == "stale" { refused.increment() }
@@ -216,7 +216,7 @@ struct ObjectTests {
       }
 
       deinit {
-        let error = thrown { () throws(RegistryError) in
+        let error = thrown {
           try token.value?.call(1)
         }
         log("deinit: \(error?.name ?? "called")")

@@ -136,14 +136,15 @@ extension RegistryError {
 }
 
 /// The error that a piece of code throws.
-func thrown(
-  _ body: () throws(RegistryError) -> Void
-) -> RegistryError? {
-  do throws(RegistryError) {
+func thrown(_ body: () throws -> Void) -> RegistryError? {
+  do {
     try body()
     return nil
-  } catch {
+  } catch let error as RegistryError {
     return error
+  } catch {
+    Issue.record(error)
+    return nil
   }
 }
 

@@ -2,7 +2,8 @@
 
 /* Calls, leases, one-shots and endings of one slot or a group of two.
  *
- * READERS, COUNTERS, LEASERS, ONE_SHOTS, ENDERS: threads of each kind.
+ * READERS, COUNTERS, LEASERS, ONE_SHOTS, ENDERS: threads of each kind; at
+ *   most one counter and one leaser.
  * ROUNDS: how often a reader tries to enter.
  * SLOTS: with 2, the first ender ends both, others the second alone.
  * GENERATIONS: with 2, a new holder registers in the slot; the first ender
@@ -88,6 +89,7 @@ proctype Reader(byte me) {
   finished++
 }
 
+#if COUNTERS > 0
 /* A thread whose pin cells are all in use counts like a lease instead. The
  * count is the slot's, not the token's: if it was refused it may have hidden
  * the end of another generation, which it then has to try. */
@@ -120,6 +122,7 @@ proctype Counter() {
   token = 0;
   finished++
 }
+#endif
 
 #if ONE_SHOTS > 0
 byte consumed;                  /* calls that a one-shot has answered */
@@ -266,11 +269,9 @@ init {
     :: else -> break
     od;
     n = 0;
-    do
-    :: n < COUNTERS -> run Counter(); n++
-    :: else -> break
-    od;
-    n = 0;
+#if COUNTERS > 0
+    run Counter();
+#endif
     do
     :: n < ENDERS -> run Ender(n); n++
     :: else -> break

@@ -187,7 +187,7 @@ CBR_PRIVATE char *cbr_absolute_path(const char *path);
  * file is not opened: closing it would drop SQLite's locks. */
 enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
        CBR_PATH_FILE_SYSTEM_READ_ONLY, CBR_PATH_IS_DIRECTORY,
-       CBR_PATH_READ_ONLY };
+       CBR_PATH_IS_NO_FILE, CBR_PATH_IS_ONE_BYTE, CBR_PATH_READ_ONLY };
 CBR_PRIVATE int cbr_path_obstacle(const char *path);
 
 /* ----------------------------------------------------------- test hooks -- */

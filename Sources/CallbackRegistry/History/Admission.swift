@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import CSQLite
 
 /// Whether a file may be used as a history. Only reads.
 enum Admission {
+  /// Refuses what SQLite would open, but is no file, or is not empty: it takes
+  /// a file of one byte for an empty database.
+  static func check(_ path: UnsafePointer<CChar>) throws(OpeningError) {
+    let obstacle = cbr_path_obstacle(path)
+    switch obstacle {
+    case Int32(CBR_PATH_IS_DIRECTORY), Int32(CBR_PATH_IS_NO_FILE),
+      Int32(CBR_PATH_IS_ONE_BYTE):
+      throw .obstacle(obstacle)
+    default: break
+    }
+  }
+
   /// Returns whether the database is empty, and a history is to be made.
   static func check(_ connection: Connection) throws(OpeningError) -> Bool {
     if connection.isReadOnly { throw .readOnly }

@@ -18,6 +18,7 @@ struct Database {
   static func open(
     _ path: UnsafePointer<CChar>?
   ) throws(OpeningError) -> Database {
+    if let path { try Admission.check(path) }
     let connection: Connection
     do throws(DatabaseError) {
       connection = try Connection.open(path)

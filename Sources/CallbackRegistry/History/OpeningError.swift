@@ -9,6 +9,8 @@ enum OpeningError: Error {
   case readOnly
   case notAHistory(application: Int64)
   case newer(format: Int64)
+  /// What SQLite would take for an empty database, or wait for.
+  case obstacle(Int32)
   case noLog
 
   var status: Status {
@@ -32,7 +34,11 @@ extension Text {
     append(path)
     append(": ")
     switch error {
-    case .readOnly: append(Self.sentence(for: cbr_path_obstacle(path)) ?? Self.readOnlyFile)
+    case .readOnly:
+      append(
+        Self.sentence(for: cbr_path_obstacle(path)) ?? Self.readOnlyFile)
+    case .obstacle(let obstacle):
+      append(Self.sentence(for: obstacle) ?? Self.noDatabase)
     case .notAHistory(let application):
       append("it is a database of another program")
       if application != 0 {
@@ -59,10 +65,7 @@ extension Text {
     _ error: DatabaseError, path: UnsafePointer<CChar>
   ) {
     switch error.primary {
-    case SQLITE_NOTADB:
-      append(
-        "it is not an SQLite database and was left as it is; move it away, or")
-      append(" name another path")
+    case SQLITE_NOTADB: append(Self.noDatabase)
     case SQLITE_BUSY, SQLITE_LOCKED:
       append("another program has locked it; end that program's transaction")
     case SQLITE_FULL: append("its file system is full; make room there")
@@ -71,6 +74,10 @@ extension Text {
     default:
       if let obstacle = Self.sentence(for: cbr_path_obstacle(path)) {
         append(obstacle)
+      } else if error.primary == SQLITE_CANTOPEN {
+        append(
+          "no file can be made or opened there; see whether its directory is")
+        append(" writable, or name another path")
       } else {
         append(error.text)
         append(" (SQLite error ")
@@ -78,6 +85,13 @@ extension Text {
         append("); name another path")
       }
     }
+  }
+
+  private static var noDatabase: StaticString {
+    """
+    it is not an SQLite database and was left as it is; move it away, or name \
+    another path
+    """
   }
 
   private static var readOnlyFile: StaticString {
@@ -89,6 +103,9 @@ extension Text {
     switch obstacle {
     case Int32(CBR_PATH_IS_DIRECTORY):
       "it is a directory; name a file in it"
+    case Int32(CBR_PATH_IS_NO_FILE):
+      "it is a device or the like; name a file"
+    case Int32(CBR_PATH_IS_ONE_BYTE): noDatabase
     case Int32(CBR_PATH_READ_ONLY): readOnlyFile
     case Int32(CBR_PATH_NO_DIRECTORY):
       "its directory does not exist; make it, or name another path"

@@ -5,8 +5,6 @@ import CSQLite
 
 /// The row of one process that writes a history.
 enum Run {
-  static var libraryVersion: StaticString { "0.1.0" }
-
   /// Adds the row of this process; returns its number.
   static func begin(on connection: Connection) throws(DatabaseError) -> Int64 {
     let statement = try connection.prepare(
@@ -31,7 +29,7 @@ enum Run {
     statement.bind(3, boot)
     statement.bind(4, Int64(cbr_process_number()))
     statement.bind(5, executable)
-    statement.bind(6, libraryVersion)
+    statement.bind(6, Library.version)
     statement.bind(7, sqlite3_libversion())
     let clock: StaticString =
       cbr_counter_is_trusted()

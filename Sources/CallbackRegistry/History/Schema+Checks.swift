@@ -33,8 +33,8 @@ extension Schema {
               AND (s.token = t.token OR (s.token >> 2 & 15) = 1)
               AND (t.settled_sequence IS NULL
                 OR s.sequence < t.settled_sequence)) THEN 'mixed'
-          ELSE coalesce((SELECT name FROM level WHERE level = t.level),
-            'unknown')
+          WHEN t.registered_sequence IS NULL THEN 'unknown'
+          ELSE (SELECT name FROM level WHERE level = t.level)
         END AS level,
         t.attempts AS begun, coalesce(t.outstanding, 0) AS outstanding,
         coalesce(w.calls, 0) AS called,
@@ -80,9 +80,11 @@ extension Schema {
       f.purged AS purged, f.aggregated AS aggregated,
       f.counted_only AS counted_only, f.refused AS refused,
       f.abandoned AS abandoned, f.in_flight AS in_flight, NULL AS lost,
-      f.total - f.known - f.in_flight - f.counted_only AS difference
+      f.total - f.known - f.in_flight - f.counted_only AS difference,
+      f.total - f.known - f.in_flight - f.counted_only = 0 AS holds
     FROM result f LEFT JOIN callback c ON c.callback = f.callback
     UNION ALL
+    SELECT *, difference = 0 FROM (
     SELECT NULL, 'total', NULL, NULL, NULL,
       coalesce(sum(f.total + f.refused), 0) + s.refusals,
       coalesce(sum(f.called), 0), coalesce(sum(f.purged), 0),
@@ -91,8 +93,8 @@ extension Schema {
       coalesce(sum(f.abandoned), 0), coalesce(sum(f.in_flight), 0), l.lost,
       coalesce(sum(f.total - f.known - f.in_flight - f.counted_only), 0)
         + max(0, l.refusals - l.lost - s.refusals
-          - coalesce(sum(f.refused), 0))
-    FROM stray s, claimed l LEFT JOIN result f;
+          - coalesce(sum(f.refused), 0)) AS difference
+    FROM stray s, claimed l LEFT JOIN result f);
     """
   }
 

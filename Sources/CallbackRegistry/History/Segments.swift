@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The tables of calls. In a file there is one; in memory the oldest of
-/// several is dropped when a new one begins, so that about the last million
-/// calls are there. Control events and the rows of handles stay.
+/// several is dropped when a new one begins, so that the last million calls
+/// and some more are there. Control events and the rows of handles stay.
 struct Segments {
   /// In memory.
   static var rowsEach: Int64 { 125_000 }
@@ -54,7 +54,7 @@ struct Segments {
       """
       INSERT INTO purge (run, time_ns, rule, table_name, rows, first_sequence,
         last_sequence, first_time_ns, last_time_ns)
-      SELECT ?2, ?3, 'in memory the last 1 000 000 calls are kept',
+      SELECT ?2, ?3, 'in memory at least the last 1 000 000 calls are kept',
         table_name, rows, first_sequence, last_sequence, first_time_ns,
         last_time_ns
       FROM segment WHERE segment = ?1

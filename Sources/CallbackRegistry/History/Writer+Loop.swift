@@ -21,6 +21,7 @@ extension Writer {
   private static var idleAfter: UInt64 { 1_000_000_000 }
   /// How long closing goes on with a database that cannot be written.
   private static var closingPatience: UInt64 { 5_000_000_000 }
+  private static var closingPatienceAfterDeadline: UInt64 { 1_000_000_000 }
 
   /// Writes until the history is to be closed; returns how that went.
   mutating func loop() -> Status {
@@ -117,8 +118,10 @@ extension Writer {
   }
 
   private func givesUp(_ orders: History.Orders) -> Bool {
-    orders.closingDeadline.hasPassed
-      || cbr_monotonic_nanoseconds() &- fault.beganAt > Self.closingPatience
+    let patience =
+      orders.closingDeadline.hasPassed
+      ? Self.closingPatienceAfterDeadline : Self.closingPatience
+    return cbr_monotonic_nanoseconds() &- fault.beganAt > patience
   }
 
   /// Waits until it is time for the next batch, or the writer is wanted.

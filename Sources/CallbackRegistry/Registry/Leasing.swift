@@ -28,6 +28,7 @@ package enum Leasing {
       Entering.withdraw(pin, token, thread: thread)
       return Entering.refuse(token, reason, thread: thread)
     }
+    Hook.enterChecked.reached(token)
     var status = Status.ok
     do throws(Status) {
       try take(token, slot: slot, thread: thread, out: out)

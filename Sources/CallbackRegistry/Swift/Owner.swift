@@ -76,7 +76,7 @@
       _ label: String, in handle: UInt64, kind: HandleKind
     ) throws(RegistryError) -> UInt64 {
       var made = Handle.none
-      let status = label.withCString { label in
+      let status = withText(label, "label") { label in
         Owners.create(in: handle, kind: kind, label: label, out: &made)
       }
       try RegistryError.check(status, about: handle)

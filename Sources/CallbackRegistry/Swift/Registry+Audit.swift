@@ -47,7 +47,7 @@
     private func note(
       _ text: String, about token: UInt64
     ) throws(RegistryError) {
-      let status = text.withCString { text in
+      let status = withText(text, "text") { text in
         Audit.note(in: handle, about: token, text)
       }
       try RegistryError.check(status, about: handle)
@@ -74,7 +74,8 @@
     ///   `forked`.
     @discardableResult
     public func flush(
-      to target: FlushTarget = .database, waiting timeout: Duration = .seconds(10)
+      to target: FlushTarget = .database,
+      waiting timeout: Duration = .seconds(10)
     ) throws(RegistryError) -> UInt64 {
       var kept: UInt64 = 0
       let status = Audit.flush(

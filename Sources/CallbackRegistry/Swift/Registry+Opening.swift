@@ -61,10 +61,10 @@
         case .file(let path): path
         }
       var opened = Handle.none
-      let status = label.withCString { label in
+      let status = withText(label, "label") { label in
         options.label = label
         guard let path else { return Opening.open(options, out: &opened) }
-        return path.withCString { path in
+        return withText(path, "history") { path in
           options.historyPath = path
           return Opening.open(options, out: &opened)
         }

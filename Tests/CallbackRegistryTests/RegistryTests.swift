@@ -1,48 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CSQLite
 import CallbackRegistry
 import Foundation
 import Testing
 
-/// The rows that a query gives, as text.
-func rows(_ path: String, _ query: String) throws -> [[String]] {
-  struct Failure: Error {
-    let message: String
-  }
-  var database: OpaquePointer?
-  defer { sqlite3_close_v2(database) }
-  var statement: OpaquePointer?
-  defer { sqlite3_finalize(statement) }
-  guard
-    sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, nil) == SQLITE_OK,
-    sqlite3_prepare_v2(database, query, -1, &statement, nil) == SQLITE_OK
-  else {
-    throw Failure(message: String(cString: sqlite3_errmsg(database)))
-  }
-  var rows: [[String]] = []
-  while sqlite3_step(statement) == SQLITE_ROW {
-    rows.append(
-      (0..<sqlite3_column_count(statement)).map { column in
-        sqlite3_column_text(statement, column).map { String(cString: $0) }
-          ?? "NULL"
-      })
-  }
-  return rows
-}
-
 /// Expects what must hold of every history (A1, A2).
 func expectSoundHistory(_ path: String) throws {
-  #expect(try rows(path, "SELECT * FROM violations") == [])
+  #expect(try rows("SELECT * FROM violations", in: path) == [])
   #expect(
-    try rows(path, "SELECT * FROM conservation WHERE holds IS NOT 1") == [])
+    try rows("SELECT * FROM conservation WHERE holds IS NOT 1", in: path) == [])
   for suffix in ["", "-wal", "-shm"] {
     try? FileManager.default.removeItem(atPath: path + suffix)
   }
 }
 
-@Suite("History")
-struct HistoryTests {
+@Suite("Registry")
+struct RegistryTests {
   @Test("A file tells the story to any SQLite")
   func file() throws {
     let path = temporaryPath()
@@ -52,13 +25,13 @@ struct HistoryTests {
     #expect(token.end(reason: .cancelled).isEnded)
     for number in 0..<3 {
       #expect(
-        thrown { () throws(RegistryError) in try token.call(number) } != nil)
+        thrown { try token.call(number) } != nil)
     }
     try registry.note("a remark", about: token)
     #expect(try registry.flush(to: .disk) > 0)
     let life = try rows(
-      path, "SELECT label, calls, refusals FROM token_life")
-    #expect(life == [["order", "5", "3"]])
+      "SELECT label, calls, refusals FROM token_life", in: path)
+    #expect(life == ["order|5|3"])
     #expect(try registry.statistics.refused == 3)
     #expect(token.explanation.story.contains("order"))
     #expect(registry.close(waiting: .seconds(3_600)).isEnded)
@@ -87,7 +60,7 @@ struct HistoryTests {
     try loud.call()
     #expect(try registry.statistics.eventsEmitted == middle + 1)
     #expect(loud.end().isEnded)
-    let error = thrown { () throws(RegistryError) in try loud.setLevel(.off) }
+    let error = thrown { try loud.setLevel(.off) }
     #expect(error?.name == "stale")
   }
 
@@ -99,7 +72,7 @@ struct HistoryTests {
     let other = try registry.register("b") {}.keep()
     try token.call()
     #expect(other.end().isEnded)
-    _ = thrown { () throws(RegistryError) in try other.call() }
+    _ = thrown { try other.call() }
     let statistics = try registry.statistics
     #expect(statistics.liveTokens == 1)
     #expect(statistics.liveOwners == 1)
@@ -135,7 +108,7 @@ struct HistoryTests {
     #expect(busy.handle == token.handle)
     #expect(busy.owner == owner.handle)
     #expect(busy.line == UInt(line))
-    #expect(busy.file == "CallbackRegistryTests/HistoryTests.swift")
+    #expect(busy.file == "CallbackRegistryTests/RegistryTests.swift")
     #expect(busy.callsInFlight == 1)
     #expect(busy.leases == 0)
     #expect(busy.age > .zero)
@@ -145,7 +118,7 @@ struct HistoryTests {
     gate.open()
     caller.join()
     #expect(owner.end(waiting: .seconds(3_600)).isEnded)
-    let error = thrown { () throws(RegistryError) in
+    let error = thrown {
       _ = try registry.impact(of: owner)
     }
     #expect(error?.name == "stale")
