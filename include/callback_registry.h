@@ -537,7 +537,8 @@ cbr_status cbr_object_died(cbr_registry registry, const void *object);
 /* -------------------------------------------------------------- History -- */
 
 /* Sets how much a registry (and every token in it) or one token writes to the
- * history. CBR_OK; CBR_E_INVALID no such level. */
+ * history. What the history knows of is followed to its end, even when it is
+ * off by then. CBR_OK; CBR_E_INVALID no such level. */
 cbr_status cbr_audit_level(cbr_handle handle, uint32_t level);
 
 /* Adds the program's own remark to the history.

@@ -4,8 +4,10 @@ package import CCallbackRegistry
 import CPlatform
 import CallbackRegistry
 
-/// Between the header's types and the engine's. Each engine type that says so
-/// has the layout of its C twin; a test compares the sizes and every value.
+/// Between the header's types and the engine's.
+///
+/// Each engine type that says so has the layout of its C twin; a test compares
+/// the sizes and every value.
 extension Status {
   /// The same number in C.
   @inline(__always)
@@ -40,8 +42,10 @@ extension InterfaceDescription {
   }
 }
 
-/// Structures begin with their size. A newer caller's longer one is accepted
-/// when what this library does not know of is zero.
+/// Structures begin with their size.
+///
+/// A newer caller's longer one is accepted when what this library does not know
+/// of is zero.
 enum StructureSize {
   static func isKnown<Structure>(
     _ structure: UnsafePointer<Structure>

@@ -10,6 +10,11 @@ CBR_PRIVATE bool cbr_threads_prepare(void (*thread_exit)(void *));
 CBR_PRIVATE void cbr_fences_prepare(void);
 CBR_PRIVATE void cbr_clock_prepare(void);
 
+/* Around a fork; see forking.c. */
+CBR_PRIVATE void cbr_before_fork(void);
+CBR_PRIVATE void cbr_after_fork_in_parent(void);
+CBR_PRIVATE void cbr_after_fork_in_child(void);
+
 #ifdef CBR_TEST_HOOKS
 extern int cbr_test_membarrier_error;
 #endif

@@ -26,11 +26,16 @@ static struct {
   void (*_Atomic process_exit)(void);
 } handlers;
 
+static void in_child(void) {
+  cbr_after_fork_in_child();
+  handlers.fork_child();
+}
+
 static void start_once(void) {
   cbr_fences_prepare();
   cbr_clock_prepare();
   cbr_threads_prepare(handlers.thread_exit);
-  if (pthread_atfork(NULL, NULL, handlers.fork_child) == 0)
+  if (pthread_atfork(cbr_before_fork, cbr_after_fork_in_parent, in_child) == 0)
     fork_handlers++;
   atexit(handlers.process_exit);
 }

@@ -931,7 +931,7 @@ static void G17_anOwnersOutcomeIsThatOfAllItHas(void) {
 static void C19_anAddressIsNoIdentity(void) {
   cbr_registry registry = open_registry("objects", CBR_LEVEL_CALLS);
   enum { OBJECTS = 1000 };
-  char place; /* where every one of them lives */
+  char place = 0; /* where every one of them lives */
   static struct counted contexts[OBJECTS];
   static cbr_token tokens[OBJECTS];
   static cbr_owner owners[OBJECTS];

@@ -497,6 +497,51 @@ static void C10_everyFunctionRefusesInheritedHandles(void) {
   end_world();
 }
 
+/* The parent's writer may be inside SQLite when the process forks: none of the
+ * locks that it holds there may hold the child up (H4). */
+static bool keeps_writing;
+
+static void *keep_writing(void *argument) {
+  while (__atomic_load_n(&keeps_writing, __ATOMIC_SEQ_CST)) {
+    EXPECT(CBR_OK, cbr_audit_note(*(cbr_registry *)argument, 0, "busy"));
+    EXPECT(CBR_OK, cbr_audit_flush(*(cbr_registry *)argument,
+                                   CBR_FLUSH_DATABASE, CBR_FOREVER, NULL));
+  }
+  return NULL;
+}
+
+static void use_new_registry(void) {
+  alarm(60); /* ends a child that hangs */
+  struct counted context = {0};
+  cbr_registry registry = open_registry("child", CBR_LEVEL_CALLS);
+  cbr_token token = add(registry, "child", &context, true, CBR_NONE);
+  CHECK(calls(token));
+  EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                 NULL));
+  close_registry(registry);
+  EQUAL(1, destroyed(&context));
+}
+
+static void H4_aChildsNewRegistryWorksWhateverTheParentWrites(void) {
+  cbr_registry registries[2];
+  pthread_t threads[2];
+  __atomic_store_n(&keeps_writing, true, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < 2; i++) {
+    registries[i] = open_registry("busy", CBR_LEVEL_CALLS);
+    CHECK(pthread_create(&threads[i], NULL, keep_writing, &registries[i]) ==
+          0);
+  }
+  int held = 0, forks = TIMES(40, 15);
+  for (int i = 0; i < forks; i++) held += holds_in_child(use_new_registry);
+  EQUAL(forks, held);
+  __atomic_store_n(&keeps_writing, false, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < 2; i++) {
+    pthread_join(threads[i], NULL);
+    EQUAL(0, statistics_of(registries[i]).events_lost);
+    close_registry(registries[i]);
+  }
+}
+
 /* -------------------------------------------------------- the scenarios -- */
 
 static void C5_noHandleIsZeroOrAllOnes(void) {
@@ -936,6 +981,7 @@ int main(int count, char **arguments) {
   note_first_handles();
   TEST(C10_everyFunctionAnswersEveryHandle);
   TEST(C10_everyFunctionRefusesInheritedHandles);
+  TEST(H4_aChildsNewRegistryWorksWhateverTheParentWrites);
   TEST(C5_noHandleIsZeroOrAllOnes);
   TEST(C9_aRefusalIsOfTheFormerRegistration);
   TEST(C11_twoRegistriesOfOneShapeDoNotMix);

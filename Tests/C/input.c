@@ -19,9 +19,10 @@ static struct scene {
   struct counted context;
 } scene;
 
-static void nothing(void) {}
+/* Of the type that it is called with. */
+static void nothing(void *context) { (void)context; }
 
-static const cbr_function table[] = {nothing, NULL};
+static const cbr_function table[] = {(cbr_function)nothing, NULL};
 static const cbr_method methods[] = {
     {"required", CBR_METHOD_REQUIRED, 0},
     {"optional", CBR_METHOD_DEFAULT, 5},
@@ -340,7 +341,7 @@ static void C15_whatMayBeNull(void) {
   cbr_registry registry = open_registry(NULL, CBR_LEVEL_CALLS);
   cbr_registration what = CBR_REGISTRATION_INIT;
   cbr_owner owner;
-  what.function = nothing;
+  what.function = (cbr_function)nothing;
   what.file = NULL;
   what.line = 0;
   cbr_token token;

@@ -2,7 +2,6 @@
 
 import CallbackRegistry
 import Foundation
-import Synchronization
 import Testing
 
 @Suite("Concurrency")
@@ -31,7 +30,7 @@ struct ConcurrencyTests {
 
   /// Tokens that threads give to each other.
   private final class Board: Sendable {
-    private let places = Mutex<[Token<Int, Int>]>([])
+    private let places = Locked<[Token<Int, Int>]>([])
 
     func put(_ token: Token<Int, Int>) {
       places.withLock { $0.append(token) }

@@ -190,6 +190,6 @@ struct EndingTests {
     #expect(EndReason.user(.max).number == .max)
     #expect("\(EndReason.user(7))" == "reason 1007")
     #expect("\(EndReason.objectDied)" == "object died")
-    #expect(token.explanation.story.contains("reason 1007"))
+    #expect(try registry.story(of: token).contains("reason 1007"))
   }
 }

@@ -29,9 +29,10 @@ import Testing
     #expect(counts.lost == UInt64(1_000 - kept))
     #expect(counts.emitted == counts.written + counts.lost)
     #expect(
-      try history.rows("SELECT sum(events), sum(last_ring_sequence "
-        + "- first_ring_sequence + 1), min(cause) FROM losses")
-        == ["\(1_000 - kept)|\(1_000 - kept)|the ring was full"])
+      try history.rows(
+        "SELECT sum(events), sum(last_ring_sequence "
+          + "- first_ring_sequence + 1) FROM losses")
+        == ["\(1_000 - kept)|\(1_000 - kept)"])
     #expect(
       try history.rows("SELECT refusals FROM refusals") == ["\(kept + 1)"])
     #expect(try history.rows("SELECT * FROM violations") == [])
@@ -77,7 +78,7 @@ import Testing
         == ["1000|1|0", "1000|1|0", "1000|1|0", "3000|1|0"])
     #expect(
       try history.rows(
-        "SELECT DISTINCT cause, total_ns >= max_ns * calls / 2 FROM aggregate")
+        "SELECT DISTINCT cause, total_ns >= max_ns FROM aggregate")
         == ["2|1"])
     #expect(try history.rows("SELECT * FROM violations") == [])
     let counts = history.pointer.counts()
@@ -125,7 +126,9 @@ import Testing
     #expect((1_000_000...1_200_000).contains(kept))
     #expect(
       try history.rows("SELECT sum(rows), min(rule) FROM purge")
-        == ["\(calls - kept)|in memory at least the last 1 000 000 calls are kept"])
+        == [
+          "\(calls - kept)|in memory at least the last 1 000 000 calls are kept"
+        ])
     #expect(
       try history.rows("SELECT called, purged, difference FROM conservation")
         == ["\(kept)|\(calls - kept)|0", "\(kept)|\(calls - kept)|0"])

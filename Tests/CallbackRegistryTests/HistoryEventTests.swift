@@ -84,7 +84,8 @@ import Testing
       try history.number(
         """
         SELECT count(*) FROM (SELECT time_ns - lag(time_ns)
-          OVER (ORDER BY sequence) AS step FROM control_event) WHERE step < 0
+          OVER (ORDER BY sequence) AS step FROM control_event
+          WHERE kind = 14) WHERE step < 0
         """) == 0)
   }
 
@@ -161,7 +162,8 @@ import Testing
     let text = history.explain(token) ?? ""
     for part in [
       "token \(shown(token)) \"on_data\": dead\n", "registered 20",
-      "by main#1 at window.c:42", "belongs to \(shown(testOwner(1))) \"window\"",
+      "by main#1 at window.c:42",
+      "belongs to \(shown(testOwner(1))) \"window\"",
       "by main#1: owner died\n", "calls: 3; ", "; leases: 1",
       "refused: 5 by download#2, CBR_E_STALE, ", " after its end\n",
     ] {

@@ -52,7 +52,8 @@ final class TestHistory: @unchecked Sendable {
     }
     guard let history else {
       throw Refusal(
-        status: status, problem: problem.withUnsafeBufferPointer {
+        status: status,
+        problem: problem.withUnsafeBufferPointer {
           String(cString: $0.baseAddress!)
         })
     }
@@ -200,7 +201,8 @@ final class TestProducer: @unchecked Sendable {
   func call(_ token: UInt64, ticks: UInt64 = 0) {
     let began = Ticks.now
     recorder.recordCall(
-      in: ring, token: token, began: began, ended: max(Ticks.now, began + ticks))
+      in: ring, token: token, began: began, ended: max(Ticks.now, began + ticks)
+    )
   }
 
   func end(_ handle: UInt64, reason: UInt32 = Reason.ended) {

@@ -39,7 +39,7 @@ struct InterchangeTests {
     #expect(!token.isLive)
     #expect(
       interchange_call(token.handle, tag, &input, &output) == CBR_E_STALE)
-    #expect(token.explanation.story.contains("reason 1000"))
+    #expect(try registry.story(of: token).contains("reason 1000"))
   }
 
   @Test("C calls a Swift closure from and to nothing")

@@ -73,7 +73,7 @@ struct ObjectTests {
             listener.hear()
           }.keep())
       }
-      #expect(try registry.impact(of: listener).count == 100)
+      #expect(try registry.impact(of: listener).count == 101)
       #expect(try registry.statistics.liveOwners == 1)
     }
     let token = tokens[50]
@@ -82,8 +82,8 @@ struct ObjectTests {
     #expect(tokens.allSatisfy { !$0.isLive })
     #expect(tracker.liveCount == 0)
     #expect(try registry.statistics.liveOwners == 0)
-    #expect(token.explanation.story.contains("object died"))
-    #expect(token.explanation.story.contains("Listener"))
+    #expect(try registry.story(of: token).contains("object died"))
+    #expect(try registry.story(of: token).contains("Listener"))
   }
 
   @Test("Looking at what is live ends what belongs to dead objects (F14)")
@@ -171,7 +171,7 @@ struct ObjectTests {
     let heard = Counter()
     let died = Counter()
     for _ in 0..<300 {
-      let box = Mutex<Listener?>(
+      let box = Locked<Listener?>(
         Listener(heard: heard, heardInDeinit: heardInDeinit) {
           // On whichever thread: no lock of the library is held.
           if (try? registry.statistics) != nil { died.increment() }
@@ -223,7 +223,7 @@ struct ObjectTests {
       }
     }
     let registry = try Registry()
-    let lines = Mutex<[String]>([])
+    let lines = Locked<[String]>([])
     let log: @Sendable (String) -> Void = { line in
       lines.withLock { $0.append(line) }
     }
@@ -240,7 +240,7 @@ struct ObjectTests {
       }.keep()
       downloader.token.value = token
       try token.call(0.5)
-      #expect(try registry.impact(of: downloader).count == 2)
+      #expect(try registry.impact(of: downloader).count == 3)
     }
     // In its deinit the object is refused; all is ended when it is gone, with
     // nobody having called or looked.
@@ -293,7 +293,7 @@ struct ObjectTests {
         }
       }
       for worker in workers { worker.join() }
-      #expect(try registry.impact(of: listener).count == 4)
+      #expect(try registry.impact(of: listener).count == 5)
       #expect(try registry.statistics.liveOwners == 1)
       #expect(registry.end(listener).isEnded)
     }

@@ -27,7 +27,8 @@ import Testing
         last = time
       }
       let sample = TickClock.sample()
-      let error = Int64(clock.nanoseconds(at: sample.ticks))
+      let error =
+        Int64(clock.nanoseconds(at: sample.ticks))
         - Int64(sample.nanoseconds)
       worst = max(worst, abs(error))
       usleep(1_000)

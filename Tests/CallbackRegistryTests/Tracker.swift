@@ -69,10 +69,28 @@ final class Counter: Sendable {
   var count: Int { value.load(ordering: .sequentiallyConsistent) }
 }
 
+/// A value that threads share. The lock is one that the thread sanitizer knows,
+/// which it does not of `Synchronization.Mutex`.
+final class Locked<Value: Sendable>: @unchecked Sendable {
+  // Unchecked: the value is used under the lock alone.
+  private let lock = NSLock()
+  private var value: Value
+
+  init(_ value: Value) { self.value = value }
+
+  func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows
+    -> Result
+  {
+    lock.lock()
+    defer { lock.unlock() }
+    return try body(&value)
+  }
+}
+
 /// Something that a closure needs and that is known only later, such as its own
 /// token.
 final class Later<Value: Sendable>: Sendable {
-  private let known = Mutex<Value?>(nil)
+  private let known = Locked<Value?>(nil)
 
   var value: Value? {
     get { known.withLock { $0 } }
@@ -145,6 +163,14 @@ func thrown(_ body: () throws -> Void) -> RegistryError? {
   } catch {
     Issue.record(error)
     return nil
+  }
+}
+
+extension Registry {
+  /// What is told of a callback when all that happened is in the history.
+  func story<Input, Output>(of token: Token<Input, Output>) throws -> String {
+    try flush(waiting: .seconds(3_600))
+    return token.explanation.story
   }
 }
 

@@ -147,17 +147,18 @@
 #endif
 
 #ifdef hook
+#define HOOKS
 #define CELLS 3
 #define at_once(slot) (hook(slot) == NONE)
+#define prepare(token) run_hook(token)
+#define conclude(token) clear_hook(token); wake_after_free()
 #else
 #define CELLS 1
-#define hook(slot) NONE
+#define conclude(token) wake_after_free()
 #endif
 
 #define PINNERS THREADS
 #define changed() wake()
-#define prepare(token) run_hook(token)
-#define conclude(token) end_hook(token)
 
 #include "steps.pml"
 
@@ -198,6 +199,15 @@ inline wake() {
   fi
 }
 
+inline wake_after_free() {
+#ifdef DESTROY_WITHOUT_WAKE
+  skip
+#else
+  wake()
+#endif
+}
+
+#ifdef HOOKS
 /* The destroy function ends another token and waits for it. */
 inline run_hook(token) {
   if
@@ -214,17 +224,17 @@ inline run_hook(token) {
   fi
 }
 
-inline end_hook(token) {
-#ifndef DESTROYER_WITHOUT_PIN
+inline clear_hook(token) {
+#ifdef DESTROYER_WITHOUT_PIN
+  skip
+#else
   if
   :: hook(slot_of(token)) != NONE -> store(me, 1 + level, 0) /* destroy.clear */
   :: else
-  fi;
-#endif
-#ifndef DESTROY_WITHOUT_WAKE
-  wake()
+  fi
 #endif
 }
+#endif
 
 /* The slots that must be gone before an ending of `place` is complete. */
 #define child_bit(place, child) \
@@ -425,7 +435,7 @@ inline wait_for(place) {
         break
 #endif
      fi
-#ifndef LIMBO_NOT_TAKEN
+#if defined(LIMBO) && !defined(LIMBO_NOT_TAKEN)
   :: word[place] != next_free(token_of(place, 1)) && limbo != 0 ->
      settle_limbo(place)                                      /* wait.take */
 #endif
@@ -458,6 +468,7 @@ inline wait_for(place) {
   bool others, ready; \
   mtype result = pending
 
+#ifdef HOOKS
 proctype Frame(byte me, level, place) {
   locals;
   wait_locals;
@@ -466,6 +477,7 @@ proctype Frame(byte me, level, place) {
   wait_for(place);
   nested[me]--
 }
+#endif
 
 proctype Thread(byte me, call, group, awaited) {
   byte level;
@@ -493,6 +505,7 @@ proctype Thread(byte me, call, group, awaited) {
   od;
   level = 0;
   if
+#ifdef LEASED
   :: awaited == LEASES ->
      if
      :: within[me] ->
@@ -503,10 +516,13 @@ proctype Thread(byte me, call, group, awaited) {
         try_if_draining(token_of(call, 1))                  /* lease.again */
      :: else
      fi
+#endif
+#ifdef LIMBO
   :: awaited == PARKS ->
      park();
 #ifndef PARK_WITHOUT_WAKE
      wake()                                                 /* park.wake */
+#endif
 #endif
   :: else ->
      settle();

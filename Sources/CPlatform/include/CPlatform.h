@@ -145,9 +145,13 @@ CBR_PRIVATE bool cbr_monitor_wait(void *monitor, uint64_t deadline);
 
 /* The monitors of the whole process; a forked child gets fresh ones. */
 enum { CBR_MONITOR_TABLE, CBR_MONITOR_WAITING, CBR_MONITOR_HISTORIES,
-       CBR_MONITOR_SHARED, CBR_MONITOR_COUNT };
+       CBR_MONITOR_SHARED, CBR_MONITOR_DATABASES, CBR_MONITOR_COUNT };
 CBR_PRIVATE void *cbr_monitor_of_process(int which);
 CBR_PRIVATE void cbr_monitors_of_process_renew(void);
+
+/* Around every use of SQLite; a fork waits for those inside. */
+CBR_PRIVATE void cbr_database_enter(void);
+CBR_PRIVATE void cbr_database_leave(void);
 
 /* Starts a detached thread that receives no signals. */
 CBR_PRIVATE bool cbr_thread_start(void (*body)(void *), void *argument);

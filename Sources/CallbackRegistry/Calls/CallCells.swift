@@ -44,8 +44,9 @@ extension UnsafeMutablePointer where Pointee == CallCell {
       pointee.finished.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
 
-  /// Moves the counts into the slot of the cell's token, and empties the
-  /// cell. The lock of the cell's thread is held.
+  /// Moves the counts into the slot of the cell's token, and empties the cell.
+  ///
+  /// The lock of the cell's thread is held.
   fileprivate func giveUp() {
     let token = pointee.token.load(ordering: .relaxed)
     guard token != 0 else { return }
@@ -97,7 +98,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     cell.pointee.token.store(token, ordering: .relaxed)
   }
 
-  /// Empties a thread's cell of one token. Any thread may ask.
+  /// Empties a thread's cell of one token.
+  ///
+  /// Any thread may ask.
   fileprivate func giveUpCell(of token: UInt64) {
     let cell = cell(of: token)
     guard cell.pointee.token.load(ordering: .acquiring) == token else {
@@ -136,8 +139,9 @@ package enum CallCells {
     return countsInSlot(of: token)
   }
 
-  /// The counts of a token at this moment. Calls in flight make it a moment's
-  /// view; cells are left as they are.
+  /// The counts of a token at this moment.
+  ///
+  /// Calls in flight make it a moment's view; cells are left as they are.
   package static func count(_ token: UInt64) -> CallCounts {
     var counts = countsInSlot(of: token)
     var thread = ThreadPointer.first

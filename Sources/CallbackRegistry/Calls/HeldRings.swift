@@ -3,8 +3,9 @@
 import CPlatform
 import Synchronization
 
-/// A ring in which a thread records, of the recorder with that identity. When
-/// the recorder is gone the identity never matches again.
+/// A ring in which a thread records, of the recorder with that identity.
+///
+/// When the recorder is gone the identity never matches again.
 struct HeldRing {
   let identity: UInt64
   let ring: RingPointer
@@ -12,8 +13,9 @@ struct HeldRing {
 }
 
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
-  /// The calling thread's ring of a recorder that a pin keeps open. Nil
-  /// without memory: the recorder then counts one event as lost.
+  /// The calling thread's ring of a recorder that a pin keeps open.
+  ///
+  /// Nil without memory: the recorder then counts one event as lost.
   @inline(__always)
   package func ring(of recorder: RecorderPointer) -> RingPointer? {
     if pointee.heldIdentity == recorder.pointee.identity {
@@ -61,8 +63,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return ring
   }
 
-  /// Drops the thread's knowledge of its rings. Recorders see that the thread
-  /// is gone, and give the rings to others.
+  /// Drops the thread's knowledge of its rings.
+  ///
+  /// Recorders see that the thread is gone, and give the rings to others.
   func forgetRings() {
     while let held = pointee.heldRings {
       pointee.heldRings = held.pointee.next
@@ -72,8 +75,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     pointee.heldRing = nil
   }
 
-  /// Whether a thread with that number still runs. When it does not, all that
-  /// it wrote is visible.
+  /// Whether a thread with that number still runs.
+  ///
+  /// When it does not, all that it wrote is visible.
   static func isAlive(_ number: UInt32) -> Bool {
     var thread = first
     while let each = thread {

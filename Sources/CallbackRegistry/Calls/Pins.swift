@@ -144,7 +144,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   }
 
   /// Visits the thread's pins from the bottom, from any thread, until `visit`
-  /// answers false. Answers whether all were visited.
+  /// answers false.
+  ///
+  /// Answers whether all were visited.
   @inline(__always)
   @discardableResult
   package func visitPins(_ visit: (UInt64) -> Bool) -> Bool {
@@ -168,7 +170,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return true
   }
 
-  /// Puts a pin on top. Nil without memory; else its depth, for `unpin`.
+  /// Puts a pin on top.
+  ///
+  /// Nil without memory; else its depth, for `unpin`.
   @inline(__always)
   package func pin(_ handle: UInt64) -> UInt32? {
     hasSpareCells ? pinSpare(handle) : nil

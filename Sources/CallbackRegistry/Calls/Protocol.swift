@@ -28,7 +28,9 @@
 import CPlatform
 import Synchronization
 
-/// A call in flight. Its layout is that of `cbr_call`.
+/// A call in flight.
+///
+/// Its layout is that of `cbr_call`.
 package struct CallRecord {
   package var function: UnsafeRawPointer?
   package var context: UnsafeMutableRawPointer?
@@ -140,8 +142,10 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     recorder.recordCall(in: ring, token: token, began: began, ended: ended)
   }
 
-  /// Clears a pin and looks whether its slot died meanwhile. The refusing path
-  /// must do so too: a scan may have seen its short-lived pin.
+  /// Clears a pin and looks whether its slot died meanwhile.
+  ///
+  /// The refusing path must do so too: a scan may have seen its short-lived
+  /// pin.
   @inline(__always)
   package func withdraw(_ index: UInt32, handle: UInt64) -> Departure {
     unpin(index)  // Model: leave.clear
@@ -169,7 +173,9 @@ package enum Protocol {
     return claim(slot, handle: handle) ? .claimed : .done
   }
 
-  /// Tries to destroy a draining slot. True for the one thread that wins it.
+  /// Tries to destroy a draining slot.
+  ///
+  /// True for the one thread that wins it.
   package static func claim(_ slot: SlotPointer, handle: UInt64) -> Bool {
     // Model: try.scan, before try.leases: a lease is counted while its taker
     // still pins the token.

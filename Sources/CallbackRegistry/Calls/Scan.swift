@@ -37,8 +37,9 @@ package enum Scan {
   }
 }
 
-/// The pins of all threads at one moment, for the ending of a group. It holds
-/// a bounded number; past it, every handle is looked up afresh.
+/// The pins of all threads at one moment, for the ending of a group.
+///
+/// It holds a bounded number; past it, every handle is looked up afresh.
 package struct PinSnapshot: ~Copyable {
   private static let capacity = 128
   private let pins: UnsafeMutablePointer<UInt64>

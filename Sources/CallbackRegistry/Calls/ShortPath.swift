@@ -64,7 +64,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   }
 
   /// Goes on where the short path has pinned a token: it may only have to be
-  /// timed. The stamp is taken before the check that counts (A2).
+  /// timed.
+  ///
+  /// The stamp is taken before the check that counts (A2).
   @inline(__always)
   package func enterTimed(
     _ token: UInt64, slot: SlotPointer, call: CallPointer

@@ -43,8 +43,10 @@ package struct ThreadRecord: ~Copyable {
   init(next: ThreadPointer?) { self.next = next }
 }
 
-/// What went wrong last. The sentence about handles is made when it is asked
-/// for, so that a refused call costs no text.
+/// What went wrong last.
+///
+/// The sentence about handles is made when it is asked for, so that a refused
+/// call costs no text.
 package struct ErrorRecord {
   package var status: Status = .ok
   /// Whether the text has been written already.
@@ -88,7 +90,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   @inline(__always)
   package var next: ThreadPointer? { pointee.next }
 
-  /// Room for a snapshot of pins. No user code runs while it is in use.
+  /// Room for a snapshot of pins.
+  ///
+  /// No user code runs while it is in use.
   package var scratch: UnsafeMutablePointer<UInt64> {
     (UnsafeMutableRawPointer(self) + ThreadRecord.scratchOffset)
       .assumingMemoryBound(to: UInt64.self)
@@ -99,8 +103,10 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       .assumingMemoryBound(to: CChar.self)
   }
 
-  /// Gives the calling thread a record: one that an ended thread left, or a
-  /// new one. Nil without memory.
+  /// Gives the calling thread a record: one that an ended thread left, or a new
+  /// one.
+  ///
+  /// Nil without memory.
   package static func attach() -> ThreadPointer? {
     guard let record = reuse() ?? make() else { return nil }
     let state = ProcessState.shared

@@ -45,8 +45,9 @@ package enum Waiting {
     case timeout(inside: UInt64, thread: UInt32)
   }
 
-  /// Says that the calling thread is about to look, and to wait. From here on
-  /// whoever parks a slot settles it at once.
+  /// Says that the calling thread is about to look, and to wait.
+  ///
+  /// From here on whoever parks a slot settles it at once.
   package static func begin() {
     ProcessState.shared.pointee.waiters.wrappingAdd(
       1, ordering: .sequentiallyConsistent)
@@ -63,9 +64,10 @@ package enum Waiting {
       ordering: .sequentiallyConsistent) != 0
   }
 
-  /// Waits until a dead handle is quiescent, after `begin`. `isOwn` tells, of a
-  /// handle that the thread is inside and no other one pins, whether all that
-  /// is left of it is the thread's own.
+  /// Waits until a dead handle is quiescent, after `begin`.
+  ///
+  /// `isOwn` tells, of a handle that the thread is inside and no other one
+  /// pins, whether all that is left of it is the thread's own.
   package static func wait(
     for handle: UInt64, thread: ThreadPointer, until deadline: Deadline,
     isOwn: () -> Bool
@@ -221,8 +223,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 /// What belongs to what.
 package enum Belonging {
   /// Whether a pinned handle is `container` or belongs to it at any distance.
-  /// The pin keeps the owners above it from being freed; without one the
-  /// answer is of no meaning, but harmless.
+  ///
+  /// The pin keeps the owners above it from being freed; without one the answer
+  /// is of no meaning, but harmless.
   package static func isInside(_ handle: UInt64, _ container: UInt64) -> Bool {
     if handle == container { return true }
     guard Handle.isContainer(container) else { return false }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Slots in a row, linked through `chain`. All are dying or destroying and
-/// belong to the holder of the chain alone.
+/// Slots in a row, linked through `chain`.
+///
+/// All are dying or destroying and belong to the holder of the chain alone.
 package struct Chain {
   package private(set) var first = Slot.noIndex
   private var last = Slot.noIndex
@@ -31,8 +32,9 @@ package struct Chain {
     count += other.count
   }
 
-  /// Takes the first one out. Its slot's chain is the caller's no longer once
-  /// its word moves on.
+  /// Takes the first one out.
+  ///
+  /// Its slot's chain is the caller's no longer once its word moves on.
   package mutating func takeFirst() -> (index: UInt32, slot: SlotPointer)? {
     guard first != Slot.noIndex else { return nil }
     let index = first

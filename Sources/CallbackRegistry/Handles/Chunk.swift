@@ -60,8 +60,10 @@ extension UnsafeMutablePointer where Pointee == Chunk {
       .assumingMemoryBound(to: Slot.self) + Int(indexInChunk)
   }
 
-  /// The slot of a handle whose index is in this chunk. The index stands in
-  /// the handle where, masked, it is the slot's distance in bytes.
+  /// The slot of a handle whose index is in this chunk.
+  ///
+  /// The index stands in the handle where, masked, it is the slot's distance in
+  /// bytes.
   @inline(__always)
   package func slot(of handle: UInt64) -> SlotPointer {
     (UnsafeMutableRawPointer(self) + Chunk.headerBytes

@@ -2,8 +2,10 @@
 
 import Synchronization
 
-/// The free slots of one registry, a queue linked through their words: reuse
-/// is first in, first out (G4). Guarded by the registry's lock.
+/// The free slots of one registry, a queue linked through their words: reuse is
+/// first in, first out (G4).
+///
+/// Guarded by the registry's lock.
 package struct FreeSlots: ~Copyable {
   private var head = Slot.noIndex
   private var tail = Slot.noIndex
@@ -34,6 +36,7 @@ package struct FreeSlots: ~Copyable {
   }
 
   /// Frees a slot, and thereby its handle for good: no later one is equal.
+  ///
   /// False when its generations are used up: the slot is retired (G2).
   package mutating func add(
     _ index: UInt32, slot: SlotPointer, usedGeneration: UInt32

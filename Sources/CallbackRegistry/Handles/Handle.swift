@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a handle names. The values are those of `cbr_kind`; 0 marks a free
-/// slot, and 4 bits hold them all.
+/// What a handle names.
+///
+/// The values are those of `cbr_kind`; 0 marks a free slot, and 4 bits hold
+/// them all.
 package enum HandleKind: UInt8 {
   case registry = 1
   case token = 2
@@ -20,11 +22,14 @@ extension HandleKind {
   }
 }
 
-/// The life of a slot, in the two lowest bits of its word. A handle has the
-/// bits of `live`, so that a live slot's word is its handle.
+/// The life of a slot, in the two lowest bits of its word.
+///
+/// A handle has the bits of `live`, so that a live slot's word is its handle.
 package enum SlotState: UInt64 {
   case live = 0
-  /// Marked: no new call enters. Its ender has yet to look for calls.
+  /// Marked: no new call enters.
+  ///
+  /// Its ender has yet to look for calls.
   case dying = 1
   /// Its ender has fenced: whoever leaves last destroys.
   case draining = 2
@@ -32,7 +37,7 @@ package enum SlotState: UInt64 {
   case destroying = 3
 }
 
-/// A 64-bit name:
+/// A 64-bit name.
 ///
 ///     generation 32 | index 26 | kind 4 | state 2
 ///

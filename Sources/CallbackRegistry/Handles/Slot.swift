@@ -96,8 +96,10 @@ package enum Mode {
   package static let ownLevel: UInt32 = 128
   /// Calls were counted at some time, so cells may know the token.
   package static let wasCounted: UInt32 = 256
-  /// Of a registry: its end has begun. Its word stays live until nothing
-  /// belongs to it any more, so that late callers are still recorded.
+  /// Of a registry: its end has begun.
+  ///
+  /// Its word stays live until nothing belongs to it any more, so that late
+  /// callers are still recorded.
   package static let closing: UInt32 = 512
 
   /// What the short path of a call can do.
@@ -106,8 +108,9 @@ package enum Mode {
   package static let levelMask = counted | timed
 }
 
-/// How much is written to the history. The values are those of
-/// `CBR_LEVEL_...`.
+/// How much is written to the history.
+///
+/// The values are those of `CBR_LEVEL_...`.
 package enum Level: UInt32 {
   case off = 1
   case lifecycle = 2

@@ -15,8 +15,9 @@
 import CPlatform
 import Synchronization
 
-/// Process-wide variables of the table and of what lies above it. Zero bits
-/// are their initial values.
+/// Process-wide variables of the table and of what lies above it.
+///
+/// Zero bits are their initial values.
 package struct ProcessState: ~Copyable {
   package let isStarted = Atomic<Bool>(false)
   /// The first generation of this process.
@@ -104,7 +105,9 @@ package enum Table {
 }
 
 extension Table {
-  /// Gets a chunk for a registry. Nil with `.noMemory` or `.limit`.
+  /// Gets a chunk for a registry.
+  ///
+  /// Nil with `.noMemory` or `.limit`.
   package static func takeChunk(
     for registry: UInt64, status: inout Status
   ) -> ChunkPointer? {
@@ -145,7 +148,9 @@ extension Table {
   }
 
   /// Takes back the chunks of a closed registry, whose slots are all free or
-  /// retired. Every slot of a chunk goes on from the highest generation.
+  /// retired.
+  ///
+  /// Every slot of a chunk goes on from the highest generation.
   package static func returnChunks(_ first: ChunkPointer?) {
     var each = first
     while let chunk = each {

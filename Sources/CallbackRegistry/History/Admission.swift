@@ -3,7 +3,9 @@
 import CPlatform
 import CSQLite
 
-/// Whether a file may be used as a history. Only reads.
+/// Whether a file may be used as a history.
+///
+/// Only reads.
 enum Admission {
   /// Refuses what SQLite would open, but is no file, or is not empty: it takes
   /// a file of one byte for an empty database.

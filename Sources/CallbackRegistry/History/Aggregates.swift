@@ -18,8 +18,9 @@ struct Aggregates: ~Copyable {
   /// Whether something is not written that was there at the last look.
   var areLeft: Bool { isMoreWaiting || !table.isEmpty }
 
-  /// Takes over the recorder's table if all of the last one is written. The
-  /// recorder's lock is held.
+  /// Takes over the recorder's table if all of the last one is written.
+  ///
+  /// The recorder's lock is held.
   mutating func take(from recorder: RecorderPointer, now: UInt64) {
     isMoreWaiting = !recorder.pointee.aggregates.isEmpty
     guard table.isEmpty, isMoreWaiting else { return }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A call that becomes a row. Its number is `offset` after the batch's first.
+/// A call that becomes a row.
+///
+/// Its number is `offset` after the batch's first.
 struct CallRow {
   let time: UInt64
   let duration: UInt64

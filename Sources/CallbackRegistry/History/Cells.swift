@@ -105,7 +105,9 @@ struct Cells: ~Copyable {
     }
   }
 
-  /// The index of a handle's cell, a new one if need be. There is room.
+  /// The index of a handle's cell, a new one if need be.
+  ///
+  /// There is room.
   @inline(__always)
   mutating func index(of handle: UInt64) -> Int {
     let mask = (1 << Self.placeBits) - 1

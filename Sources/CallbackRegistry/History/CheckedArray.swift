@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A growing array of plain values (nothing is deinitialized) whose growth can fail.
+/// A growing array of plain values, whose growth can fail.
+///
+/// No element is ever deinitialized.
 struct CheckedArray<Value>: ~Copyable {
   private var start: UnsafeMutablePointer<Value>?
   private var capacity = 0

@@ -2,8 +2,10 @@
 
 import CSQLite
 
-/// A connection to a database. A copy names the same one. SQLite is told not
-/// to lock it: whoever uses it has its turn (`Turn`).
+/// A connection to a database.
+///
+/// A copy names the same one. SQLite is told not to lock it: whoever uses it
+/// has its turn (`Turn`).
 struct Connection {
   private let raw: OpaquePointer
 
@@ -93,15 +95,17 @@ struct Connection {
   /// instead of SQLite's own checkpoints.
   func onCommit(
     _ argument: UnsafeMutableRawPointer?,
-    _ note: @escaping @convention(c) (
-      UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, Int32
-    ) -> Int32
+    _ note:
+      @escaping @convention(c) (
+        UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, Int32
+      ) -> Int32
   ) {
     sqlite3_wal_hook(raw, note, argument)
   }
 
-  /// Makes what is committed survive a loss of power. SQLite syncs the log
-  /// at a commit with synchronous = FULL, all of it.
+  /// Makes what is committed survive a loss of power.
+  ///
+  /// SQLite syncs the log at a commit with synchronous = FULL, all of it.
   func sync() throws(DatabaseError) {
     try execute("PRAGMA synchronous = FULL")
     defer { try? execute("PRAGMA synchronous = NORMAL") }

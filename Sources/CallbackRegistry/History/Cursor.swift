@@ -2,9 +2,11 @@
 
 import Synchronization
 
-/// How far one ring has been read. The sequence numbers of a ring have no
-/// gaps but for events that found no room, so that a gap is a loss, and
-/// always: sequence = rows + updates + aggregated + lost.
+/// How far one ring has been read.
+///
+/// The sequence numbers of a ring have no gaps but for events that found no
+/// room, so that a gap is a loss, and always: sequence = rows + updates +
+/// aggregated + lost.
 struct Progress {
   /// The next record.
   var position: UInt64 = 0
@@ -23,8 +25,10 @@ struct Progress {
   var time: UInt64 = 0
 }
 
-/// A reader of one ring. `working` goes ahead in a batch and becomes
-/// `committed` with it, or goes back to it.
+/// A reader of one ring.
+///
+/// `working` goes ahead in a batch and becomes `committed` with it, or goes
+/// back to it.
 struct Cursor {
   let ring: RingPointer
   var committed = Progress()
@@ -41,7 +45,9 @@ struct Cursor {
 
   var isDrained: Bool { working.position == head }
 
-  /// Takes over what the producer has noted. Called with the recorder's lock.
+  /// Takes over what the producer has noted.
+  ///
+  /// Called with the recorder's lock.
   mutating func takeLoss() {
     loss.add(ring.pointee.loss)
     ring.pointee.loss = Loss()

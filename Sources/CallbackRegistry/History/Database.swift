@@ -8,13 +8,16 @@ struct Database {
   let connection: Connection
   let run: Int64
 
-  /// How long one statement waits for another program's lock. The writer
-  /// tries again; whoever opens a history is told.
+  /// How long one statement waits for another program's lock.
+  ///
+  /// The writer tries again; whoever opens a history is told.
   private static var lockMilliseconds: Int32 { 100 }
   private static var openingMilliseconds: Int32 { 2_000 }
 
   /// Opens the database of a history, made when it is missing; in memory
-  /// without a path. Nothing is changed in a file that is not a history.
+  /// without a path.
+  ///
+  /// Nothing is changed in a file that is not a history.
   static func open(
     _ path: UnsafePointer<CChar>?
   ) throws(OpeningError) -> Database {

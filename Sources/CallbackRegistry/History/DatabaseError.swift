@@ -9,7 +9,9 @@ struct DatabaseError: Error {
 
   var primary: Int32 { code & 0xFF }
 
-  /// Someone else holds the lock. This passes, and nothing is wrong.
+  /// Someone else holds the lock.
+  ///
+  /// This passes, and nothing is wrong.
   var isBusy: Bool { primary == SQLITE_BUSY }
 
   /// SQLite's own words for the code.

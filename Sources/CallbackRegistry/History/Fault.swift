@@ -11,6 +11,8 @@ struct Fault {
   private(set) var lostBefore: UInt64 = 0
   /// A row's number was taken already: someone else has added rows.
   private(set) var needsRepair = false
+  /// It took longer than a lock may, so that producers stopped waiting.
+  var isSevere = false
 
   /// Another program's lock is waited for as long as this before it counts
   /// as a fault.

@@ -34,7 +34,7 @@ package enum Histories {
     defer { Monitor.histories.unlock() }
     while let known = find(candidate) {
       if known.pointee.stage == .open {
-        known.pointee.references += 1
+        known.addReferences(1)
         return known
       }
       guard Monitor.histories.wait(until: deadline) else { break }
@@ -105,6 +105,19 @@ package enum Histories {
       history = firstOpen(after: each)
       _ = each.release(until: deadline)
     }
+    // Those that were released shortly before are written to their end, too.
+    Monitor.histories.lock()
+    defer { Monitor.histories.unlock() }
+    while isAnyClosing, Monitor.histories.wait(until: deadline) {}
+  }
+
+  private static var isAnyClosing: Bool {
+    var history = head.pointee
+    while let each = history {
+      if each.pointee.stage == .closing { return true }
+      history = each.pointee.next
+    }
+    return false
   }
 
   /// Tells a handle's life from whichever open history knows it.
@@ -130,7 +143,7 @@ package enum Histories {
       while let each = next, each.pointee.stage != .open {
         next = each.pointee.next
       }
-      next?.pointee.references += 1
+      next?.addReferences(1)
       return next
     }
   }

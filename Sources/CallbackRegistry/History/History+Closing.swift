@@ -4,14 +4,15 @@ import CPlatform
 import Synchronization
 
 extension UnsafeMutablePointer where Pointee == History {
-  /// Drops a reference. The last one has the writer thread drain all rings,
-  /// note in `run` that it was closed, close the database and free
-  /// everything, and waits for that until the deadline; afterwards the thread
-  /// goes on alone. Nobody may record any more.
-  /// `.ok`, `.timeout`, `.audit` when something could not be written.
+  /// Drops a reference.
+  ///
+  /// The last one has the writer thread drain all rings, note in `run` that it
+  /// was closed, close the database and free everything, and waits for that
+  /// until the deadline; afterwards the thread goes on alone. Nobody may record
+  /// any more. `.ok`, `.timeout`, `.audit` when something could not be written.
   package func release(until deadline: Deadline) -> Status {
     let isLast = Monitor.histories.locked {
-      pointee.references -= 1
+      addReferences(-1)
       if pointee.references > 0 { return false }
       pointee.stage = .closing
       return true
@@ -63,7 +64,9 @@ extension UnsafeMutablePointer where Pointee == History {
     if isAbandoned { destroy() }
   }
 
-  /// Closes the database and lets others open it. Returns what became of it.
+  /// Closes the database and lets others open it.
+  ///
+  /// Returns what became of it.
   private func closeDatabase(after status: Status) -> Status {
     var result = status
     pointee.turn.takeAsWriter()

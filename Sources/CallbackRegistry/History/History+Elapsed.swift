@@ -2,7 +2,9 @@
 
 extension UnsafeMutablePointer where Pointee == History {
   /// Converts a duration, for a message: by the average rate of the counter
-  /// since the history was opened. The writer's own clock is its alone.
+  /// since the history was opened.
+  ///
+  /// The writer's own clock is its alone.
   package func nanoseconds(ofTicks ticks: UInt64) -> UInt64 {
     let opened = pointee.openedAt
     var now = TickClock.sample()

@@ -4,9 +4,10 @@ extension UnsafeMutablePointer where Pointee == History {
   private static var flushPatience: UInt64 { 500_000_000 }
   private static var turnPatience: UInt64 { 1_000_000_000 }
 
-  /// Tells a handle's life from the database, after a flush: who registered
-  /// and ended it, its calls, and who called too late; also of an earlier
-  /// run. False, and nothing said, if nothing is known.
+  /// Tells a handle's life from the database, after a flush: who registered and
+  /// ended it, its calls, and who called too late; also of an earlier run.
+  ///
+  /// False, and nothing said, if nothing is known.
   package func explain(_ handle: UInt64, into text: inout Text) -> Bool {
     read { connection throws(DatabaseError) in
       let isKnown = try Life.life(of: handle, connection, into: &text)
@@ -27,8 +28,10 @@ extension UnsafeMutablePointer where Pointee == History {
     }
   }
 
-  /// Reads between two batches. False when the body answers that, when it
-  /// fails, and when the writer does not let go in time.
+  /// Reads between two batches.
+  ///
+  /// False when the body answers that, when it fails, and when the writer does
+  /// not let go in time.
   private func read(
     _ body: (Connection) throws(DatabaseError) -> Bool
   ) -> Bool {

@@ -5,9 +5,10 @@ import Synchronization
 
 extension UnsafeMutablePointer where Pointee == History {
   /// Waits until all events that were recorded before are kept: level 1 in
-  /// their rings, where they are already; 2 committed; 3 synced. `achieved`
-  /// receives the number of events kept there.
-  /// `.ok`, `.timeout`, `.audit` when they cannot be written.
+  /// their rings, where they are already; 2 committed; 3 synced.
+  ///
+  /// `achieved` receives the number of events kept there. `.ok`, `.timeout`,
+  /// `.audit` when they cannot be written.
   package func flush(
     level: UInt32, until deadline: Deadline, achieved: inout UInt64
   ) -> Status {
@@ -51,15 +52,17 @@ extension UnsafeMutablePointer where Pointee == History {
   /// Gives the writer an order, and one to flush; returns that one's number.
   func order(_ change: (inout History.Orders) -> Void) -> UInt64 {
     recorder.pointee.writer.lock()
-    pointee.orders.flushes += 1
-    let number = pointee.orders.flushes
-    change(&pointee.orders)
+    // Changed apart, so that no access spans more than the one field.
+    var orders = pointee.orders
+    orders.flushes += 1
+    change(&orders)
+    pointee.orders = orders
     recorder.pointee.isWriterWanted.store(true, ordering: .relaxed)
     recorder.pointee.writer.wake()
     recorder.pointee.writer.unlock()
     // The writer may be in a pause after a failure.
     pointee.progress.locked { pointee.progress.wake() }
-    return number
+    return orders.flushes
   }
 
   /// Waits until the writer has done what `look` looks for.
@@ -79,7 +82,9 @@ extension UnsafeMutablePointer where Pointee == History {
   /// Tells those who wait what the writer has done.
   func report(_ change: (inout History.Reached) -> Void) {
     pointee.progress.locked {
-      change(&pointee.reached)
+      var reached = pointee.reached
+      change(&reached)
+      pointee.reached = reached
       pointee.progress.wake()
     }
   }

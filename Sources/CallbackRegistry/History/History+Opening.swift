@@ -3,8 +3,10 @@
 import CPlatform
 
 extension UnsafeMutablePointer where Pointee == History {
-  /// Opens a history, or shares the one that this process has open at the
-  /// same path. Nil: `status` and a sentence in `problem` say why.
+  /// Opens a history, or shares the one that this process has open at the same
+  /// path.
+  ///
+  /// Nil: `status` and a sentence in `problem` say why.
   package static func open(
     _ options: HistoryOptions, status: inout Status, problem: inout Text
   ) -> HistoryPointer? {
@@ -12,13 +14,15 @@ extension UnsafeMutablePointer where Pointee == History {
     var path: UnsafeMutablePointer<CChar>?
     if let given = options.path {
       path = cbr_absolute_path(given)
-      if path == nil {
+      if path == nil, cbr_path_obstacle(given) != CBR_PATH_FREE {
         status = .audit
-        problem.append(noDirectoryOf: given)
+        problem.append(
+          .obstacle(Int32(CBR_PATH_NO_DIRECTORY)), path: given)
         return nil
       }
     }
-    guard let history = make(options, path: path) else {
+    let hasPath = (path != nil) == (options.path != nil)
+    guard hasPath, let history = make(options, path: path) else {
       Memory.release(path)
       status = .noMemory
       problem.append(Status.noMemory.text)
@@ -31,6 +35,8 @@ extension UnsafeMutablePointer where Pointee == History {
       return joined
     }
     do throws(OpeningError) {
+      cbr_database_enter()
+      defer { cbr_database_leave() }
       history.pointee.database = try Database.open(path)
     } catch {
       status = error.status
@@ -43,15 +49,18 @@ extension UnsafeMutablePointer where Pointee == History {
     return history
   }
 
-  /// Makes a history without a database; nil without memory. It takes over
-  /// the path when it succeeds.
+  /// Makes a history without a database; nil without memory.
+  ///
+  /// It takes over the path when it succeeds.
   private static func make(
     _ options: HistoryOptions, path: UnsafeMutablePointer<CChar>?
   ) -> HistoryPointer? {
     let history = Memory.allocate(History.self)
     let recorder = Memory.allocate(Recorder.self)
     let turn = Memory.allocate(Turn.self)
-    let monitors = (Monitor.make(), Monitor.make(), Monitor.make(), Monitor.make())
+    let monitors = (
+      Monitor.make(), Monitor.make(), Monitor.make(), Monitor.make()
+    )
     guard let history, let recorder, let turn, let forRecorder = monitors.0,
       let forWriter = monitors.1, let forProgress = monitors.2,
       let forTurn = monitors.3
@@ -68,7 +77,8 @@ extension UnsafeMutablePointer where Pointee == History {
     turn.initialize(to: Turn(monitor: forTurn))
     recorder.initialize(
       to: Recorder(
-        identity: Histories.newIdentity(), monitor: forRecorder, writer: forWriter,
+        identity: Histories.newIdentity(), monitor: forRecorder,
+        writer: forWriter,
         ringRecords: options.ringBytes / UInt64(EventLayout.recordBytes),
         blockTimeoutNanoseconds: options.blockTimeoutNanoseconds,
         startArgument: UnsafeMutableRawPointer(history),

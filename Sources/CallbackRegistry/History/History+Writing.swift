@@ -4,8 +4,9 @@ import CPlatform
 import Synchronization
 
 extension UnsafeMutablePointer where Pointee == History {
-  /// Starts the writer thread if there is none. Called for every new ring;
-  /// an idle history has no thread.
+  /// Starts the writer thread if there is none.
+  ///
+  /// Called for every new ring; an idle history has no thread.
   func startWriter() {
     let (isFirst, _) = pointee.isStarted.compareExchange(
       expected: false, desired: true, ordering: .acquiringAndReleasing)
@@ -35,8 +36,9 @@ extension UnsafeMutablePointer where Pointee == History {
     finish(status)
   }
 
-  /// Prepares the writer; for a history in memory, also its database. Nil
-  /// without memory, or when another program is in the way.
+  /// Prepares the writer; for a history in memory, also its database.
+  ///
+  /// Nil without memory, or when another program is in the way.
   private func makeWriter() -> UnsafeMutablePointer<Writer>? {
     guard let writer = Memory.allocate(Writer.self) else { return nil }
     pointee.turn.takeAsWriter()

@@ -88,7 +88,15 @@ extension UnsafeMutablePointer where Pointee == History {
   package var recorder: RecorderPointer { pointee.recorder }
 
   package func retain() {
-    Monitor.histories.locked { pointee.references += 1 }
+    Monitor.histories.locked { addReferences(1) }
+  }
+
+  /// Counts references up or down.
+  ///
+  /// Monitor.histories is held.
+  func addReferences(_ change: Int) {
+    // Not by +=, which is an access to the whole structure.
+    pointee.references = pointee.references + change
   }
 
   /// What has become of the events so far.

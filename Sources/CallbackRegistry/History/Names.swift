@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rows of a dictionary's entries. `working` goes ahead in a batch and
-/// becomes `committed` with it, or goes back to it.
+/// The rows of a dictionary's entries.
+///
+/// `working` goes ahead in a batch and becomes `committed` with it, or goes
+/// back to it.
 struct Names: ~Copyable {
   private var rows = CheckedArray<Int64>()
   private var committed = 0

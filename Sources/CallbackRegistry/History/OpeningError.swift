@@ -23,12 +23,6 @@ enum OpeningError: Error {
 
 // Each sentence names the file, what is wrong, and what can be done.
 extension Text {
-  mutating func append(noDirectoryOf path: UnsafePointer<CChar>) {
-    append("history ")
-    append(path)
-    append(": its directory does not exist; make it, or name another path")
-  }
-
   mutating func append(_ error: OpeningError, path: UnsafePointer<CChar>) {
     append("history ")
     append(path)

@@ -13,7 +13,9 @@ struct RefusalSum {
 }
 
 /// Adds up refusals, so that a caller who does not give up costs one row a
-/// batch. What finds its place taken by others puts them out.
+/// batch.
+///
+/// What finds its place taken by others puts them out.
 struct RefusalTable: ~Copyable {
   private static var count: Int { 256 }
 
@@ -35,7 +37,8 @@ struct RefusalTable: ~Copyable {
     time: UInt64
   ) -> RefusalSum? {
     let key =
-      (handle ^ UInt64(UInt32(bitPattern: status)) << 32 ^ UInt64(truncatingIfNeeded: thread))
+      (handle ^ UInt64(UInt32(bitPattern: status)) << 32
+        ^ UInt64(truncatingIfNeeded: thread))
       &* 0x9E37_79B9_7F4A_7C15
     let sum = sums + Int(truncatingIfNeeded: key >> 56)
     var out: RefusalSum?
@@ -66,5 +69,7 @@ struct RefusalTable: ~Copyable {
     return nil
   }
 
-  mutating func clear() { sums.update(repeating: RefusalSum(), count: Self.count) }
+  mutating func clear() {
+    sums.update(repeating: RefusalSum(), count: Self.count)
+  }
 }

@@ -28,7 +28,9 @@ extension Schema {
       """, segment: number, on: connection)
   }
 
-  /// Drops the table of a segment. Triggers do not see its rows go.
+  /// Drops the table of a segment.
+  ///
+  /// Triggers do not see its rows go.
   static func dropSegment(
     _ number: Int64, on connection: Connection
   ) throws(DatabaseError) {

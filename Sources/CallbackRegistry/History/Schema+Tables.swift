@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Schema {
-  /// The history itself, and the process that wrote it. Times are nanoseconds
-  /// of a run's monotonic clock; `run.realtime_offset_ns` makes them UNIX
-  /// time. Handles are 64 bits without a sign, stored as SQLite's integers.
+  /// The history itself, and the process that wrote it.
+  ///
+  /// Times are nanoseconds of a run's monotonic clock; `run.realtime_offset_ns`
+  /// makes them UNIX time. Handles are 64 bits without a sign, stored as
+  /// SQLite's integers.
   static var runTables: StaticString {
     """
     CREATE TABLE meta (
@@ -87,8 +89,9 @@ extension Schema {
     """
   }
 
-  /// Events, and what they add up to. `sequence` is the order of events in
-  /// this database, over all runs.
+  /// Events, and what they add up to.
+  ///
+  /// `sequence` is the order of events in this database, over all runs.
   static var eventTables: StaticString {
     """
     CREATE TABLE control_event (

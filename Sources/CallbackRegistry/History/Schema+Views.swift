@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Schema {
-  /// Views that tell what happened, event by event. `{x}` stands for the time
-  /// x of run u, for people (`execute`).
+  /// Views that tell what happened, event by event.
+  ///
+  /// `{x}` stands for the time x of run u, for people (`execute`).
   static var eventViews: StaticString {
     """
     CREATE VIEW event AS
@@ -16,7 +17,8 @@ extension Schema {
       e.sequence AS sequence,
       {e.time_ns} AS time,
       r.run AS run,
-      (SELECT h.title FROM thread h WHERE h.ring = e.ring AND h.began_sequence <= e.sequence
+      (SELECT h.title FROM thread h
+       WHERE h.ring = e.ring AND h.began_sequence <= e.sequence
        ORDER BY h.began_sequence DESC LIMIT 1) AS thread,
       k.name AS event,
       CASE e.token WHEN 0 THEN NULL

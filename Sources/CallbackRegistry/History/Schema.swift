@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tables and views of a history. They are public: what they are called
-/// and mean changes only together with the format's number.
+/// The tables and views of a history.
+///
+/// They are public: what they are called and mean changes only together with
+/// the format's number.
 enum Schema {
   /// `PRAGMA application_id`: "CBR1".
   static var applicationIdentifier: Int64 { 0x4342_5231 }
   /// `PRAGMA user_version`.
   static var format: Int64 { 1 }
 
-  /// Makes everything in an empty database. In a transaction of the caller's.
+  /// Makes everything in an empty database.
+  ///
+  /// In a transaction of the caller's.
   static func create(on connection: Connection) throws(DatabaseError) {
     try connection.execute(runTables)
     try connection.execute(eventTables)
@@ -59,8 +63,8 @@ enum Schema {
   ) {
     text.append("strftime('%Y-%m-%dT%H:%M:%S', (")
     text.append(operand, length: length)
-    text.append(
-      " + u.realtime_offset_ns) / 1000000000, 'unixepoch') || printf('.%06dZ', (")
+    text.append(" + u.realtime_offset_ns) / 1000000000, 'unixepoch')")
+    text.append(" || printf('.%06dZ', (")
     text.append(operand, length: length)
     text.append(" + u.realtime_offset_ns) % 1000000000 / 1000)")
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Memory to build a statement or a value in. Its size is more than what is
-/// put there can take, so that nothing is ever cut.
+/// Memory to build a statement or a value in.
+///
+/// Its size is more than what is put there can take, so that nothing is ever
+/// cut.
 struct Scratch: ~Copyable {
   let start: UnsafeMutablePointer<CChar>
   let bytes: Int
@@ -16,6 +18,8 @@ struct Scratch: ~Copyable {
 
   deinit { Memory.release(start) }
 
-  /// Empty text at its beginning. It must not outlive the memory.
+  /// Empty text at its beginning.
+  ///
+  /// It must not outlive the memory.
   var text: Text { Text(start, size: bytes) }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tables of calls. In a file there is one; in memory the oldest of
-/// several is dropped when a new one begins, so that the last million calls
-/// and some more are there. Control events and the rows of handles stay.
+/// The tables of calls.
+///
+/// In a file there is one; in memory the oldest of several is dropped when a
+/// new one begins, so that the last million calls and some more are there.
+/// Control events and the rows of handles stay.
 struct Segments {
   /// In memory.
   static var rowsEach: Int64 { 125_000 }

@@ -2,8 +2,10 @@
 
 import CSQLite
 
-/// A prepared statement. A copy names the same one. Parameters and columns are
-/// numbered as in SQLite: parameters from 1, columns from 0.
+/// A prepared statement.
+///
+/// A copy names the same one. Parameters and columns are numbered as in SQLite:
+/// parameters from 1, columns from 0.
 struct Statement {
   private let raw: OpaquePointer
 

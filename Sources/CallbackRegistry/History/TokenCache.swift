@@ -33,7 +33,9 @@ struct TokenCache: ~Copyable {
     return entry.handle == handle ? entry : nil
   }
 
-  mutating func keep(_ entry: Entry) { entries[place(of: entry.handle)] = entry }
+  mutating func keep(_ entry: Entry) {
+    entries[place(of: entry.handle)] = entry
+  }
 
   private func place(of handle: UInt64) -> Int {
     Int(

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who uses a connection: one at a time. The writer takes a turn for each
-/// batch and lets everyone else who waits go first, so that a reader waits
-/// for one batch at most. Guarded by `monitor`.
+import CPlatform
+
+/// Who uses a connection: one at a time.
+///
+/// The writer takes a turn for each batch and lets everyone else who waits go
+/// first, so that a reader waits for one batch at most. Guarded by `monitor`.
 struct Turn {
   let monitor: Monitor
   var isTaken = false
@@ -21,10 +24,17 @@ extension UnsafeMutablePointer where Pointee == Turn {
     }
     pointee.isTaken = true
     pointee.monitor.unlock()
+    cbr_database_enter()
   }
 
   /// False: the deadline came first.
   func takeAsReader(until deadline: Deadline) -> Bool {
+    guard waitAsReader(until: deadline) else { return false }
+    cbr_database_enter()
+    return true
+  }
+
+  private func waitAsReader(until deadline: Deadline) -> Bool {
     pointee.monitor.lock()
     defer { pointee.monitor.unlock() }
     pointee.readers += 1
@@ -41,6 +51,7 @@ extension UnsafeMutablePointer where Pointee == Turn {
   }
 
   func give() {
+    cbr_database_leave()
     pointee.monitor.lock()
     pointee.isTaken = false
     pointee.monitor.wake()

@@ -23,7 +23,7 @@ extension Writer {
     }
     if batch.callCount > 0 { try writeSegment(first: first) }
     try writeSync()
-    if fault.isThere { try writeFault() }
+    try writeFault()
   }
 
   private func write(
@@ -100,8 +100,12 @@ extension Writer {
     try statement.run()
   }
 
+  /// A short lock of another program's that cost nothing is no fault.
   private func writeFault() throws(DatabaseError) {
     let lost = recorder.pointee.lost.load(ordering: .relaxed)
+    guard fault.isSevere || fault.isThere && lost > fault.lostBefore else {
+      return
+    }
     let statement = statements[.addFault]
     statement.bind(1, run)
     statement.bind(2, DatabaseError(code: fault.code).text)

@@ -55,8 +55,8 @@ extension Writer {
       statement.bind(8, Int64(0))
       statement.bindNull(11)
     } else {
-      cell.pointee.callback = callbacks[
-        UInt32(truncatingIfNeeded: payload.second >> 32)]
+      let label = UInt32(truncatingIfNeeded: payload.second >> 32)
+      cell.pointee.callback = callbacks[label]
       let site = sites[UInt32(truncatingIfNeeded: payload.second)]
       statement.bind(5, payload.first)
       statement.bind(6, row.pointee.argument & 0xFFFF)

@@ -54,7 +54,9 @@ extension Writer {
       ? time : nil
   }
 
-  /// Takes one event. There is room for it in the batch.
+  /// Takes one event.
+  ///
+  /// There is room for it in the batch.
   @inline(__always)
   private mutating func take(
     from cursor: UnsafeMutablePointer<Cursor>, number: UInt32
@@ -147,8 +149,10 @@ extension Writer {
     }
   }
 
-  /// Takes calls that the engine counted because a ring was full. Known is
-  /// only when they were taken over, and when the others before them were.
+  /// Takes calls that the engine counted because a ring was full.
+  ///
+  /// Known is only when they were taken over, and when the others before them
+  /// were.
   private mutating func gatherAggregates() {
     while batch.hasRoom, let calls = aggregates.next() {
       let cell = batch.cells.pointer(to: batch.cells.index(of: calls.token))

@@ -84,12 +84,14 @@ extension Writer {
   private mutating func fail(_ error: DatabaseError) {
     fault.add(error, lost: recorder.pointee.lost.load(ordering: .relaxed))
     if fault.isPatient { return }
+    fault.isSevere = true
     history.setState(.degraded)
     let number = flushing
     history.report { reached in reached.failed = number }
   }
 
   /// Everything asked for is committed: syncs it if need be, and says so.
+  ///
   /// False: that failed, and is tried again.
   private mutating func settle(_ orders: History.Orders) -> Bool {
     let needsSync = orders.syncs > synced && history.pointee.path != nil

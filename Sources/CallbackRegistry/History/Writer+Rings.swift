@@ -4,8 +4,10 @@ import CPlatform
 import Synchronization
 
 extension Writer {
-  /// Looks up how far each ring can be read. Losses are taken over under the
-  /// same lock, so that none is noted between the two.
+  /// Looks up how far each ring can be read.
+  ///
+  /// Losses are taken over under the same lock, so that none is noted between
+  /// the two.
   mutating func lookAtRings(markingTargets: Bool) {
     watermark = Ticks.now
     recorder.pointee.monitor.lock()
@@ -27,8 +29,9 @@ extension Writer {
     aggregates.take(from: recorder, now: watermark)
   }
 
-  /// Adds cursors for new rings, which the list of rings begins with. Without
-  /// memory they are left for later.
+  /// Adds cursors for new rings, which the list of rings begins with.
+  ///
+  /// Without memory they are left for later.
   private mutating func addCursors() {
     let known = cursors.count
     let count = Int(recorder.pointee.ringCount)
@@ -73,7 +76,8 @@ extension Writer {
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
       let used = cursor.pointee.head &- cursor.pointee.committed.position
-      fullness = max(fullness, used &* 256 / cursor.pointee.ring.pointee.capacity)
+      fullness = max(
+        fullness, used &* 256 / cursor.pointee.ring.pointee.capacity)
     }
     return fullness
   }

@@ -4,7 +4,9 @@ import CPlatform
 import Synchronization
 
 extension Writer {
-  /// Writes the batch in one transaction. On failure nothing is changed.
+  /// Writes the batch in one transaction.
+  ///
+  /// On failure nothing is changed.
   mutating func write() throws(DatabaseError) {
     do throws(DatabaseError) {
       try statements[.begin].run()
@@ -22,8 +24,10 @@ extension Writer {
     commit()
   }
 
-  /// The number of the batch's first row. The numbers are taken anew in each
-  /// transaction, because other processes may write in between.
+  /// The number of the batch's first row.
+  ///
+  /// The numbers are taken anew in each transaction, because other processes
+  /// may write in between.
   private func takeSequences() throws(DatabaseError) -> UInt64 {
     let statement = statements[.takeSequences]
     statement.bind(1, Int64(batch.rowCount))

@@ -4,8 +4,10 @@
   import CPlatform
 #endif
 
-/// Points at which a test can step in, to drive one exact interleaving. They
-/// are compiled in for tests only. The names are the steps of `Tests/Model`.
+/// Points at which a test can step in, to drive one exact interleaving.
+///
+/// They are compiled in for tests only. The names are the steps of
+/// `Tests/Model`.
 package enum Hook: Int32 {
   case enterPinned = 1
   case enterChecked = 2

@@ -2,7 +2,9 @@
 
 import CPlatform
 
-/// Checked memory of the engine. Running out of it is an answer, not a trap.
+/// Checked memory of the engine.
+///
+/// Running out of it is an answer, not a trap.
 package enum Memory {
   /// Returns zeroed, uninitialized room for values, or nil without memory.
   package static func allocate<Value: ~Copyable>(

@@ -2,13 +2,15 @@
 
 import CPlatform
 
-/// A lock with a condition. A copy names the same lock.
+/// A lock with a condition.
+///
+/// A copy names the same lock.
 package struct Monitor {
   private let raw: UnsafeMutableRawPointer
 
-  private init(raw: UnsafeMutableRawPointer) { self.raw = raw }
-
-  /// Makes a monitor; nil without memory. Ends with `destroy`.
+  /// Makes a monitor; nil without memory.
+  ///
+  /// Ends with `destroy`.
   package static func make() -> Monitor? {
     cbr_monitor_create().map(Monitor.init(raw:))
   }
@@ -18,7 +20,9 @@ package struct Monitor {
   package func lock() { cbr_monitor_lock(raw) }
   package func unlock() { cbr_monitor_unlock(raw) }
 
-  /// Runs `body` with the lock held. `body` must not run user code (G13).
+  /// Runs `body` with the lock held.
+  ///
+  /// `body` must not run user code (G13).
   @inline(__always)
   package func locked<Result>(_ body: () -> Result) -> Result {
     lock()
@@ -41,7 +45,9 @@ extension Monitor {
   /// Guards who waits for what.
   package static var waiting: Monitor { ofProcess(Int(CBR_MONITOR_WAITING)) }
   /// Guards the list of open histories.
-  package static var histories: Monitor { ofProcess(Int(CBR_MONITOR_HISTORIES)) }
+  package static var histories: Monitor {
+    ofProcess(Int(CBR_MONITOR_HISTORIES))
+  }
   /// Guards the opening of the shared registry.
   package static var shared: Monitor { ofProcess(Int(CBR_MONITOR_SHARED)) }
 

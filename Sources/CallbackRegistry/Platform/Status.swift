@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an operation answered. The values are those of `cbr_status`.
+/// What an operation answered.
+///
+/// The values are those of `cbr_status`.
 package enum Status: Int32, Error {
   case ok = 0
   case pending = 1
@@ -93,7 +95,9 @@ extension Status {
   }
 }
 
-/// Why something ended. Values from `user` up are the program's own.
+/// Why something ended.
+///
+/// Values from `user` up are the program's own.
 package enum Reason {
   package static let none: UInt32 = 0
   package static let ended: UInt32 = 1

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Builds zero-terminated text in memory of fixed size. What does not fit is
-/// left out at a character's boundary, and counted.
+/// Builds zero-terminated text in memory of fixed size.
+///
+/// What does not fit is left out at a character's boundary, and counted.
 package struct Text: ~Copyable {
   private let start: UnsafeMutablePointer<CChar>?
   private let capacity: Int
@@ -29,7 +30,8 @@ package struct Text: ~Copyable {
     append(text, length: length)
   }
 
-  package mutating func append(_ text: UnsafePointer<CChar>, length count: Int) {
+  package mutating func append(_ text: UnsafePointer<CChar>, length count: Int)
+  {
     defer { length += count }
     // Once something was cut, nothing that follows may be joined to it.
     guard let start, written == length else { return }
@@ -66,12 +68,18 @@ package struct Text: ~Copyable {
   /// Appends nanoseconds with a unit that suits them, such as "1.234 s".
   package mutating func append(nanoseconds: UInt64) {
     switch nanoseconds {
-    case ..<1_000: append(nanoseconds); append(" ns")
-    case ..<1_000_000: appendThousandths(nanoseconds); append(" us")
+    case ..<1_000:
+      append(nanoseconds)
+      append(" ns")
+    case ..<1_000_000:
+      appendThousandths(nanoseconds)
+      append(" us")
     case ..<1_000_000_000:
       appendThousandths(nanoseconds / 1_000)
       append(" ms")
-    default: appendThousandths(nanoseconds / 1_000_000); append(" s")
+    default:
+      appendThousandths(nanoseconds / 1_000_000)
+      append(" s")
     }
   }
 
@@ -103,8 +111,9 @@ package struct Text: ~Copyable {
 }
 
 extension StaticString {
-  /// The text as C sees it, with its ending zero. It lasts as long as the
-  /// program.
+  /// The text as C sees it, with its ending zero.
+  ///
+  /// It lasts as long as the program.
   package var characters: UnsafePointer<CChar> {
     UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
   }

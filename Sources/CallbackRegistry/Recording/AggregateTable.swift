@@ -8,8 +8,10 @@ package struct AggregatedCalls {
   package var longestTicks: UInt64
 }
 
-/// Counts of calls by token. The writer takes them out with each batch.
-/// Guarded by the recorder's monitor.
+/// Counts of calls by token.
+///
+/// The writer takes them out with each batch. Guarded by the recorder's
+/// monitor.
 package struct AggregateTable: ~Copyable {
   private var places: UnsafeMutablePointer<AggregatedCalls>?
   private var capacity = 0
@@ -23,7 +25,9 @@ package struct AggregateTable: ~Copyable {
 
   package var isEmpty: Bool { used == 0 }
 
-  /// Adds one call. False without memory.
+  /// Adds one call.
+  ///
+  /// False without memory.
   package mutating func add(token: UInt64, ticks: UInt64) -> Bool {
     guard used * 2 < capacity || grow() else { return false }
     let place = place(of: token)
@@ -38,7 +42,9 @@ package struct AggregateTable: ~Copyable {
     return true
   }
 
-  /// Moves every token's calls into a table that is empty. The total stays.
+  /// Moves every token's calls into a table that is empty.
+  ///
+  /// The total stays.
   package mutating func moveAll(to other: inout AggregateTable) {
     Memory.release(other.places)
     other.places = places

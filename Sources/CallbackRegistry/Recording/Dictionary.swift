@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text that events name by number: labels of callbacks, and sites (a file
-/// and a line). The same text has the same number. Numbers start at 1 and
-/// have no gaps, so that a reader can go on from the last one it knows.
-/// Guarded by the recorder's monitor; the text itself never moves.
+/// Text that events name by number: labels of callbacks, and sites (a file and
+/// a line).
+///
+/// The same text has the same number. Numbers start at 1 and have no gaps, so
+/// that a reader can go on from the last one it knows. Guarded by the
+/// recorder's monitor; the text itself never moves.
 package struct Dictionary: ~Copyable {
   package struct Entry {
     package let text: UnsafePointer<CChar>
@@ -15,7 +17,9 @@ package struct Dictionary: ~Copyable {
   private var entries: UnsafeMutablePointer<Entry>?
   private var capacity = 0
   package private(set) var count = 0
-  /// Open addressing: numbers, 0 where free. Twice `capacity` places.
+  /// Open addressing: numbers, 0 where free.
+  ///
+  /// Twice `capacity` places.
   private var places: UnsafeMutablePointer<UInt32>?
 
   package init() {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an event says. The raw values are stored in the history.
+/// What an event says.
+///
+/// The raw values are stored in the history.
 package enum EventKind: UInt8 {
   /// A call that has ended: time is its begin, argument its duration.
   case call = 1
@@ -11,6 +13,8 @@ package enum EventKind: UInt8 {
   case opened = 3
   case closed = 4
   /// A handle came to life: owner, callback and site, type tag or object.
+  ///
+  /// The argument is its level 16 | flags 16; 0 when its level was off.
   case registered = 5
   /// A handle is dead; the argument is the reason.
   case ended = 6
@@ -35,7 +39,9 @@ package enum EventKind: UInt8 {
   case continuation = 255
 }
 
-/// The layout of an event: records of four words, the first one
+/// The layout of an event.
+///
+/// It is in records of four words, the first one
 ///
 ///     word 0   sequence 48 | kind 8 | flags 8
 ///     word 1   time in ticks

@@ -3,7 +3,9 @@
 import Synchronization
 
 extension UnsafeMutablePointer where Pointee == Recorder {
-  /// Records a call that ends now. When there is no room it is counted.
+  /// Records a call that ends now.
+  ///
+  /// When there is no room it is counted.
   @inline(__always)
   package func recordCall(
     in ring: RingPointer, token: UInt64, began: UInt64, ended: UInt64
@@ -38,7 +40,9 @@ extension UnsafeMutablePointer where Pointee == Recorder {
   }
 
   /// Records an event of the control class: waits for room, and counts what
-  /// finds none in time. Must not be called with a lock of the engine held.
+  /// finds none in time.
+  ///
+  /// Must not be called with a lock of the engine held.
   @discardableResult
   package func record(
     _ kind: EventKind, in ring: RingPointer, handle: UInt64,

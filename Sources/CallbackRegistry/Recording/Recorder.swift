@@ -99,8 +99,10 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     deinitialize(count: 1)
   }
 
-  /// Gives a thread a ring of its own: one whose thread has ended, if there
-  /// is one. Nil without memory.
+  /// Gives a thread a ring of its own: one whose thread has ended, if there is
+  /// one.
+  ///
+  /// Nil without memory.
   package func takeRing(
     for thread: ThreadIdentity, isAlive: (UInt32) -> Bool
   ) -> RingPointer? {

@@ -70,8 +70,9 @@ package struct Loss {
 package typealias RingPointer = UnsafeMutablePointer<Ring>
 
 extension UnsafeMutablePointer where Pointee == Ring {
-  /// Makes a ring for a thread; nil without memory. `capacity` is a power of
-  /// two of records.
+  /// Makes a ring for a thread; nil without memory.
+  ///
+  /// `capacity` is a power of two of records.
   static func make(
     number: UInt32, capacity: UInt64, holder: UInt32, next: RingPointer?
   ) -> RingPointer? {
@@ -103,7 +104,9 @@ extension UnsafeMutablePointer where Pointee == Ring {
       &* EventLayout.wordsPerRecord
   }
 
-  /// Whether `records` more fit. Called by the producer.
+  /// Whether `records` more fit.
+  ///
+  /// Called by the producer.
   @inline(__always)
   func hasRoom(for records: UInt64) -> Bool {
     let end = pointee.head.load(ordering: .relaxed) &+ records

@@ -4,20 +4,13 @@ import CPlatform
 import Synchronization
 
 /// Keeps a registry from being freed while an operation works on it: a pin on
-/// the registry's handle, under the same protocol as a call. Who claims the
-/// registry on leaving finishes it.
+/// the registry's handle, under the same protocol as a call.
+///
+/// Who claims the registry on leaving finishes it.
 package struct Access: ~Copyable {
   package let registry: RegistryPointer
   package let thread: ThreadPointer
   private let pin: UInt32
-
-  private init(
-    registry: RegistryPointer, thread: ThreadPointer, pin: UInt32
-  ) {
-    self.registry = registry
-    self.thread = thread
-    self.pin = pin
-  }
 
   deinit {
     let handle = registry.pointee.handle
@@ -28,8 +21,10 @@ package struct Access: ~Copyable {
     }
   }
 
-  /// A registry's word is live until it is empty. So whoever waits for it from
-  /// inside, and for this access to go, is not found by the word.
+  /// A registry's word is live until it is empty.
+  ///
+  /// So whoever waits for it from inside, and for this access to go, is not
+  /// found by the word.
   private static func wakeClosers(of handle: UInt64) {
     guard let slot = Table.slot(of: handle),
       slot.pointee.mode.load(ordering: .relaxed) & Mode.closing != 0
@@ -38,8 +33,9 @@ package struct Access: ~Copyable {
     Waiting.wakeAll()
   }
 
-  /// Accesses a registry by its handle, whose form has been checked. What must
-  /// not fail for want of memory takes a spare pin.
+  /// Accesses a registry by its handle, whose form has been checked.
+  ///
+  /// What must not fail for want of memory takes a spare pin.
   static func registry(
     _ handle: UInt64, thread: ThreadPointer, bySpare: Bool = false
   ) throws(Status) -> Access {
@@ -60,8 +56,9 @@ package struct Access: ~Copyable {
       thread: thread, pin: pin)
   }
 
-  /// Accesses the registry that a handle of any kind belongs to. The handle
-  /// may be dead, but its slot not yet reused.
+  /// Accesses the registry that a handle of any kind belongs to.
+  ///
+  /// The handle may be dead, but its slot not yet reused.
   static func of(
     _ handle: UInt64, thread: ThreadPointer, bySpare: Bool = false
   ) throws(Status) -> Access {
@@ -107,8 +104,9 @@ package struct Access: ~Copyable {
     return isOfClosedRegistry ? .closed : .stale
   }
 
-  /// Whether the handle's generation of its slot has been given out. A word
-  /// that is not free is its last one.
+  /// Whether the handle's generation of its slot has been given out.
+  ///
+  /// A word that is not free is its last one.
   static func wasGivenOut(_ handle: UInt64) -> Bool {
     guard let slot = Table.slot(of: handle) else { return false }
     let word = slot.pointee.word.load(ordering: .acquiring)

@@ -99,8 +99,9 @@ package enum Audit {
     else { throw .foreign }
   }
 
-  /// Waits until everything recorded so far is kept. Calls that were only
-  /// counted are written first.
+  /// Waits until everything recorded so far is kept.
+  ///
+  /// Calls that were only counted are written first.
   package static func flush(
     _ handle: UInt64, level: UInt32, until deadline: Deadline,
     achieved: inout UInt64

@@ -34,8 +34,9 @@ package enum Closing {
   }
 }
 
-/// A sentence about what was still live when a registry was closed. It is
-/// built before anything ends, and said when all is over.
+/// A sentence about what was still live when a registry was closed.
+///
+/// It is built before anything ends, and said when all is over.
 private struct LeakReport: ~Copyable {
   private let start: UnsafeMutablePointer<CChar>?
   private var text: Text

@@ -24,7 +24,9 @@ package enum Ending {
     case already
   }
 
-  /// Ends a handle of any kind. With a deadline, waits until it is quiescent.
+  /// Ends a handle of any kind.
+  ///
+  /// With a deadline, waits until it is quiescent.
   package static func end(
     _ handle: UInt64, reason: UInt32, waitingUntil deadline: Deadline?
   ) -> Status {
@@ -195,7 +197,9 @@ package enum Ending {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Whether what a slot belongs to is live. The lock is held.
+  /// Whether what a slot belongs to is live.
+  ///
+  /// The lock is held.
   fileprivate func isLive(ownerOf slot: SlotPointer) -> Bool {
     let owner = slot.pointee.owner.load(ordering: .relaxed)
     let word = Table.knownSlot(at: owner).pointee.word.load(
@@ -203,8 +207,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     return Handle.state(ofWord: word) == .live
   }
 
-  /// Marks a handle and all that belongs to it. False when it was dead before.
-  /// The lock is held.
+  /// Marks a handle and all that belongs to it.
+  ///
+  /// False when it was dead before. The lock is held.
   func mark(
     _ handle: UInt64, slot: SlotPointer, reason: UInt32,
     thread: ThreadPointer, time: UInt64, into chain: inout Chain
@@ -220,8 +225,10 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     return true
   }
 
-  /// Forbids new belongings and marks all. False when that was done before.
-  /// The registry itself stays live until nothing belongs to it.
+  /// Forbids new belongings and marks all.
+  ///
+  /// False when that was done before. The registry itself stays live until
+  /// nothing belongs to it.
   fileprivate func beginClosing(
     _ chain: inout Chain, reason: UInt32, thread: ThreadPointer, time: UInt64
   ) -> Bool {
@@ -305,7 +312,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       let slot = Table.knownSlot(at: index)
       let handle = Handle.handle(
         ofWord: slot.pointee.word.load(ordering: .relaxed))
-      if isRecorded(slot) {
+      if slot.isKnownToHistory {
         let detail = Table.knownDetail(at: index)
         record(
           .ended, handle,

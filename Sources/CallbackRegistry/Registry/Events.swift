@@ -2,8 +2,17 @@
 
 import Synchronization
 
-/// What the registry tells its recorder. None of this is done under a lock:
-/// an event may have to wait for room.
+extension UnsafeMutablePointer where Pointee == Slot {
+  /// Whether the history knows a slot: then it is told of its end and its
+  /// settling too, whatever the level is by then.
+  var isKnownToHistory: Bool {
+    pointee.mode.load(ordering: .relaxed) & Mode.wasCounted != 0
+  }
+}
+
+/// What the registry tells its recorder.
+///
+/// None of this is done under a lock: an event may have to wait for room.
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Whether a slot's events go to the history.
   func isRecorded(_ slot: SlotPointer) -> Bool {

@@ -4,7 +4,9 @@ import Synchronization
 
 /// Telling the life of a handle.
 package enum Explaining {
-  /// Writes the text, cut to size. `needed` gets the bytes for all of it.
+  /// Writes the text, cut to size.
+  ///
+  /// `needed` gets the bytes for all of it.
   package static func explain(
     _ handle: UInt64, _ start: UnsafeMutablePointer<CChar>?, size: Int,
     needed: inout Int

@@ -17,8 +17,10 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return status
   }
 
-  /// Remembers a status whose sentence is about handles, and is made when it
-  /// is asked for. What the failing check itself has just said is kept.
+  /// Remembers a status whose sentence is about handles, and is made when it is
+  /// asked for.
+  ///
+  /// What the failing check itself has just said is kept.
   package func fail(
     _ status: Status, about handle: UInt64 = Handle.none,
     other: UInt64 = Handle.none, thread: UInt32 = 0
@@ -35,7 +37,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return status
   }
 
-  /// An argument is at fault. To be thrown.
+  /// An argument is at fault.
+  ///
+  /// To be thrown.
   func invalid(_ build: (inout Text) -> Void) -> Status {
     toThrow(fail(.invalid, build))
   }

@@ -25,11 +25,12 @@ package enum Finishing {
     finish(index, slot: slot, access)
   }
 
-  /// Finishes claimed slots, one by one. While a destroy runs, those whose
-  /// turn comes later are found through its own slot's `chain`: by the thread
-  /// itself when it jumps out of it, and by those that look for a ring of
-  /// waiters. A destroy that ends other things finishes those alone, so that
-  /// a long chain does not nest.
+  /// Finishes claimed slots, one by one.
+  ///
+  /// While a destroy runs, those whose turn comes later are found through its
+  /// own slot's `chain`: by the thread itself when it jumps out of it, and by
+  /// those that look for a ring of waiters. A destroy that ends other things
+  /// finishes those alone, so that a long chain does not nest.
   static func finish(_ claimed: Chain, _ access: borrowing Access) {
     finishAll(from: claimed.first, access)
   }
@@ -60,8 +61,7 @@ package enum Finishing {
     }
   }
 
-  private static func destroy(_ slot: SlotPointer, _ access: borrowing Access)
-  {
+  private static func destroy(_ slot: SlotPointer, _ access: borrowing Access) {
     let handle = Handle.handle(
       ofWord: slot.pointee.word.load(ordering: .relaxed))
     let destroy = slot.pointee.destroy
@@ -97,8 +97,7 @@ package enum Finishing {
     _ handle: UInt64, slot: SlotPointer, ranDestroy: Bool,
     _ access: borrowing Access
   ) {
-    let mode = slot.pointee.mode.load(ordering: .relaxed)
-    guard mode & Mode.wasCounted != 0 else { return }
+    guard slot.isKnownToHistory else { return }
     let counts = CallCells.settle(handle)
     access.registry.record(
       .settled, handle,
@@ -107,8 +106,9 @@ package enum Finishing {
       thread: access.thread)
   }
 
-  /// Frees a slot, and wakes who waits for that. Returns the owner that was
-  /// waiting for this last part of it, claimed.
+  /// Frees a slot, and wakes who waits for that.
+  ///
+  /// Returns the owner that was waiting for this last part of it, claimed.
   private static func release(
     _ index: UInt32, slot: SlotPointer, _ access: borrowing Access
   ) -> UInt32? {
@@ -147,8 +147,9 @@ package enum Finishing {
 }
 
 extension Finishing {
-  /// Ends a closing registry to which nothing belongs any more. The access
-  /// itself is a pin on it, so it is finished when the access goes.
+  /// Ends a closing registry to which nothing belongs any more.
+  ///
+  /// The access itself is a pin on it, so it is finished when the access goes.
   static func closeIfEmpty(_ access: borrowing Access) {
     let registry = access.registry
     let handle = registry.pointee.handle
@@ -174,7 +175,7 @@ extension Finishing {
     let slot = Table.knownSlot(at: index)
     guard let body = slot.pointee.body else { return }
     let registry = body.assumingMemoryBound(to: RegistryRecord.self)
-    if registry.level != .off {
+    if slot.isKnownToHistory {
       registry.record(.closed, handle, thread: thread)
     }
     let history = registry.pointee.history
@@ -216,7 +217,9 @@ extension UnsafeMutablePointer where Pointee == Slot {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Adds a slot to what belongs to `owner`. The lock is held.
+  /// Adds a slot to what belongs to `owner`.
+  ///
+  /// The lock is held.
   func link(_ index: UInt32, slot: SlotPointer, owner: UInt32) {
     let detail = Table.knownDetail(at: owner)
     let first = detail.pointee.link.load(ordering: .relaxed)
@@ -229,7 +232,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     detail.pointee.link.store(index, ordering: .relaxed)
   }
 
-  /// Takes a slot out of what its owner has. The lock is held.
+  /// Takes a slot out of what its owner has.
+  ///
+  /// The lock is held.
   fileprivate func unlink(_ index: UInt32, slot: SlotPointer) {
     let next = slot.pointee.next
     let previous = slot.pointee.previous

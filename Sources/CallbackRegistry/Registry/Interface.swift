@@ -20,7 +20,9 @@ package struct InterfaceDescription {
   package static let methodLimit: UInt32 = 256
 }
 
-/// One method. The layout is that of `cbr_method`.
+/// One method.
+///
+/// The layout is that of `cbr_method`.
 package struct MethodDescription {
   package var name: UnsafePointer<CChar>?
   package var flags: UInt32
@@ -30,8 +32,9 @@ package struct MethodDescription {
   package static let hasDefault: UInt32 = 2
 }
 
-/// An interface as a registry knows it. It lives as long as the registry, and
-/// is never changed.
+/// An interface as a registry knows it.
+///
+/// It lives as long as the registry, and is never changed.
 package struct Interface: ~Copyable {
   let name: UnsafeMutablePointer<CChar>
   let nameLength: Int

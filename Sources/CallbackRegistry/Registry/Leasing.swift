@@ -3,9 +3,10 @@
 import CPlatform
 import Synchronization
 
-/// Leases: holds on a token that are not tied to a thread or a scope. A lease
-/// has a slot of its own, which belongs to nothing and whose `typeTag` is the
-/// token; the token's slot counts its leases.
+/// Leases: holds on a token that are not tied to a thread or a scope.
+///
+/// A lease has a slot of its own, which belongs to nothing and whose `typeTag`
+/// is the token; the token's slot counts its leases.
 package enum Leasing {
   package static func begin(
     _ token: UInt64, out: UnsafeMutablePointer<UInt64>
@@ -106,8 +107,9 @@ package enum Leasing {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Frees a lease's slot. Returns its token, which it held until now; nil
-  /// when the lease is over.
+  /// Frees a lease's slot.
+  ///
+  /// Returns its token, which it held until now; nil when the lease is over.
   fileprivate func freeLease(_ lease: UInt64) -> UInt64? {
     let index = Handle.index(of: lease)
     let slot = Table.knownSlot(at: index)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Synchronization
 
 /// Switching how much is written to the history.
@@ -17,13 +18,21 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
   }
 
-  /// Sets the level of one live handle. False when it is dead. What the
-  /// history has never heard of is announced before anything else is said.
+  /// Sets the level of one live handle.
+  ///
+  /// False when it is dead. What the history has never heard of is announced,
+  /// once, before it is settled: so long the calling thread pins it.
   func setLevel(
     _ level: Level, of handle: UInt64, slot: SlotPointer, isOwn: Bool,
     thread: ThreadPointer
   ) -> Bool {
-    if level != .off, !slot.isKnownToHistory {
+    guard let pin = thread.pin(handle) else { return false }
+    defer { Entering.withdraw(pin, handle, thread: thread) }
+    cbr_light_fence()
+    guard slot.pointee.word.load(ordering: .acquiring) == handle else {
+      return false
+    }
+    if level != .off, becomesKnown(slot, isOwn: isOwn) {
       announce(handle, thread: thread)
     }
     return pointee.lock.locked {
@@ -39,6 +48,17 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
   }
 
+  /// Whether the history has not heard of a slot, and shall by the caller.
+  private func becomesKnown(_ slot: SlotPointer, isOwn: Bool) -> Bool {
+    pointee.lock.locked {
+      let mode = slot.pointee.mode.load(ordering: .relaxed)
+      guard mode & Mode.wasCounted == 0, isOwn || mode & Mode.ownLevel == 0
+      else { return false }
+      slot.pointee.mode.store(mode | Mode.wasCounted, ordering: .relaxed)
+      return true
+    }
+  }
+
   private func announce(_ handle: UInt64, thread: ThreadPointer) {
     guard Handle.kind(of: handle) != .lease,
       let found = description(of: handle)
@@ -49,11 +69,5 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         found.owner, UInt64(found.callback) << 32 | UInt64(found.site),
         found.typeTag),
       thread: thread)
-  }
-}
-
-extension UnsafeMutablePointer where Pointee == Slot {
-  fileprivate var isKnownToHistory: Bool {
-    pointee.mode.load(ordering: .relaxed) & Mode.wasCounted != 0
   }
 }

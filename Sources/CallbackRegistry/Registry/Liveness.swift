@@ -3,8 +3,10 @@
 import CPlatform
 import Synchronization
 
-/// Whether a handle is live at this moment: advice. It takes no pin, no lock
-/// and no memory, so it may be asked in a signal handler.
+/// Whether a handle is live at this moment: advice.
+///
+/// It takes no pin, no lock and no memory, so it may be asked in a signal
+/// handler.
 package enum Liveness {
   @inline(__always)
   package static func isLive(_ handle: UInt64) -> Bool {

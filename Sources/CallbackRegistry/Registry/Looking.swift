@@ -2,7 +2,9 @@
 
 import Synchronization
 
-/// What a visitor is shown. The layout is that of `cbr_item`.
+/// What a visitor is shown.
+///
+/// The layout is that of `cbr_item`.
 package struct Item {
   package var size: Int
   package var handle: UInt64
@@ -44,8 +46,9 @@ package enum Looking {
       guard let visit else { throw thread.invalid("visit is NULL") }
       let access = try Access.of(handle, thread: thread)
       let registry = access.registry
-      guard Table.knownSlot(at: Handle.index(of: handle))
-        .pointee.word.load(ordering: .acquiring) == handle
+      guard
+        Table.knownSlot(at: Handle.index(of: handle))
+          .pointee.word.load(ordering: .acquiring) == handle
       else { throw Access.absent(handle) }
       let isWhole = handle == registry.pointee.handle
       if !isWhole, !Handle.isContainer(handle) {
@@ -65,6 +68,7 @@ package enum Looking {
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Visits live handles but the registry's own; no lock is held meanwhile.
+  ///
   /// False when the visitor asked to stop.
   func visitLive(
     inside container: UInt64, _ visit: Visitor,

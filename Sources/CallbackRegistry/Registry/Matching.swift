@@ -4,8 +4,9 @@ import CPlatform
 import Synchronization
 
 extension Entering {
-  /// Says whether a token is live and was registered with this type tag. It is
-  /// not an attempt to call: nothing is counted, recorded or consumed.
+  /// Says whether a token is live and was registered with this type tag.
+  ///
+  /// It is not an attempt to call: nothing is counted, recorded or consumed.
   package static func matches(_ token: UInt64, tag: UInt64) -> Status {
     guard let thread = Process.currentThread() else { return .noMemory }
     do throws(Status) {

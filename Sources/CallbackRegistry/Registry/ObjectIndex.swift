@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the owner of a living object. An address is a key only from
-/// `owner_for_object` to the end of that owner (G18): then it is taken out,
-/// and a new object there gets a new owner. Guarded by the registry's lock.
+/// Finds the owner of a living object.
+///
+/// An address is a key only from `owner_for_object` to the end of that owner
+/// (G18): then it is taken out, and a new object there gets a new owner.
+/// Guarded by the registry's lock.
 struct ObjectIndex: ~Copyable {
   private struct Place {
     var address: UInt64
@@ -24,7 +26,9 @@ struct ObjectIndex: ~Copyable {
     return place.pointee.owner
   }
 
-  /// Makes sure that one more fits. False without memory.
+  /// Makes sure that one more fits.
+  ///
+  /// False without memory.
   mutating func reserve() -> Bool {
     if (count + 1) * 2 <= capacity { return true }
     let larger = max(16, capacity * 2)

@@ -3,7 +3,9 @@
 import CPlatform
 import Synchronization
 
-/// How a registry is opened. Zero means the documented default.
+/// How a registry is opened.
+///
+/// Zero means the documented default.
 package struct RegistryOptions {
   package var label: UnsafePointer<CChar>?
   package var historyPath: UnsafePointer<CChar>?
@@ -144,8 +146,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     chunk.pointee.recorder = pointee.recorder
     slot.pointee.word.store(pointee.handle, ordering: .releasing)
     chunk.pointee.registry.store(pointee.handle, ordering: .releasing)
-    guard level != .off, let access = try? Access.registry(
-      pointee.handle, thread: thread)
+    guard level != .off,
+      let access = try? Access.registry(
+        pointee.handle, thread: thread)
     else { return }
     access.registry.record(
       .opened, pointee.handle, argument: pointee.callback,

@@ -2,7 +2,9 @@
 
 import Synchronization
 
-/// Owners: what callbacks belong to. A registry or another owner is theirs.
+/// Owners: what callbacks belong to.
+///
+/// A registry or another owner is theirs.
 package enum Owners {
   package static func create(
     in handle: UInt64, kind: HandleKind, label: UnsafePointer<CChar>?,
@@ -38,8 +40,9 @@ package enum Owners {
       do throws(Status) {
         try access.registry.addOwner(
           label: label, parent: Handle.none, object: object, access, out: out)
-      } catch where error == .already {
-        // `out` has the owner that the object has.
+      } catch {
+        // When it has one already, that is in `out`.
+        if error != .already { throw error }
       }
       return .ok
     } catch {
@@ -71,8 +74,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     pointee.lock.locked { ownerLocked(of: object) }
   }
 
-  /// Makes room for a new owner of an object. `.already`, with that owner, when
-  /// the object has one. The lock is held.
+  /// Makes room for a new owner of an object.
+  ///
+  /// `.already`, with that owner, when the object has one. The lock is held.
   func claimObject(
     _ object: UInt64, out: UnsafeMutablePointer<UInt64>
   ) -> Status {

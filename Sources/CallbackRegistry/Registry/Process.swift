@@ -5,8 +5,9 @@ import Synchronization
 
 /// The library's part in the life of the process and of its threads.
 package enum Process {
-  /// The calling thread's record; made at its first use of the library. Nil
-  /// without memory.
+  /// The calling thread's record; made at its first use of the library.
+  ///
+  /// Nil without memory.
   @inline(__always)
   package static func currentThread() -> ThreadPointer? {
     ThreadPointer.current ?? newThread()
@@ -53,12 +54,13 @@ package enum Process {
     thread.detach()
   }
 
-  /// In a forked child: nothing of the parent's is used again. The chunks
-  /// stay where they are, but no handle finds them; locks, thread records and
-  /// histories are left behind. Only the calling thread exists here.
+  /// In a forked child: nothing of the parent's is used again.
+  ///
+  /// The chunks stay where they are, but no handle finds them; locks, thread
+  /// records and histories are left behind. Only the calling thread exists
+  /// here.
   private static func forked() {
     let state = ProcessState.shared
-    cbr_monitors_of_process_renew()
     // A chunk that was being added when fork happened counts, too.
     let chunks = min(
       state.pointee.chunkCount.load(ordering: .relaxed) + 1,

@@ -2,7 +2,9 @@
 
 import Synchronization
 
-/// What is to be registered. Pointers are borrowed for the call.
+/// What is to be registered.
+///
+/// Pointers are borrowed for the call.
 package struct RegistrationRequest {
   package var label: UnsafePointer<CChar>?
   package var function: UnsafeRawPointer?
@@ -33,7 +35,9 @@ package enum TextLimit {
 }
 
 package enum Registering {
-  /// Registers a callback. On failure nothing is taken (G6).
+  /// Registers a callback.
+  ///
+  /// On failure nothing is taken (G6).
   package static func register(
     in handle: UInt64, _ what: RegistrationRequest,
     out: UnsafeMutablePointer<UInt64>
@@ -154,6 +158,15 @@ struct NewSlot {
   let thread: ThreadPointer
   /// The address that an owner stands for; 0: none.
   var object: UInt64 = 0
+
+  /// What the history is told of the mode: level 16 | flags 16, the numbers
+  /// being those of C.
+  var argument: UInt32 {
+    var flags: UInt32 = 0
+    if mode & Mode.oneShot != 0 { flags |= RegistrationFlags.oneShot }
+    if mode & Mode.threadBound != 0 { flags |= RegistrationFlags.threadBound }
+    return Level(mode: mode).rawValue << 16 | flags
+  }
 }
 
 /// A label and a site, by their numbers in the recorder's dictionaries.
@@ -182,6 +195,10 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
 
   /// Gives out a handle: everything is written before the word is published,
   /// and `out` before that.
+  ///
+  /// Until its registration is recorded the calling thread pins it, so that the
+  /// history hears of that before it hears that the handle is settled; whoever
+  /// ends it meanwhile leaves the rest to here.
   func add(
     _ new: NewSlot, _ access: borrowing Access,
     out: UnsafeMutablePointer<UInt64>,
@@ -191,6 +208,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     var handle = Handle.none
     var owner = pointee.handle
     var typeTag: UInt64 = 0
+    var pin: UInt32?
+    let isRecorded = new.kind != .lease && new.mode & Mode.wasCounted != 0
     let status: Status = pointee.lock.locked {
       var status = Status.ok
       guard let taken = takeSlot(status: &status) else { return status }
@@ -198,12 +217,16 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
       }
+      handle = Handle.make(
+        generation: taken.generation, index: taken.index, kind: new.kind)
+      if status == .ok, isRecorded {
+        pin = new.thread.pin(handle)
+        if pin == nil { status = .noMemory }
+      }
       guard status == .ok else {
         pointee.free.giveBack(taken.index, generation: taken.generation)
         return status
       }
-      handle = Handle.make(
-        generation: taken.generation, index: taken.index, kind: new.kind)
       Hook.registerAllocated.reached(handle)
       let slot = Table.knownSlot(at: taken.index)
       let detail = Table.knownDetail(at: taken.index)
@@ -229,13 +252,14 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
     if status != .ok { throw failure(status, owner: new.owner) }
     Hook.registerPublished.reached(handle)
-    guard new.kind != .lease, new.mode & Mode.wasCounted != 0 else { return }
+    guard let pin else { return }
     record(
-      .registered, handle, argument: new.mode, time: time,
+      .registered, handle, argument: new.argument, time: time,
       payload: Payload(
         owner, UInt64(new.origin.callback) << 32 | UInt64(new.origin.site),
         typeTag),
       thread: new.thread)
+    Entering.withdraw(pin, handle, thread: new.thread)
   }
 
   private func failure(_ status: Status, owner: UInt64) -> Status {
@@ -250,7 +274,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
   }
 
-  /// Whether something may be added to an owner. The lock is held.
+  /// Whether something may be added to an owner.
+  ///
+  /// The lock is held.
   private func checkOwner(_ owner: UInt64) -> Status {
     if isClosing { return .dying }
     guard owner != Handle.none else { return .ok }

@@ -75,15 +75,18 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     Level(rawValue: pointee.level.load(ordering: .relaxed)) ?? .calls
   }
 
-  /// Whether its end has begun. It changes only under the lock.
+  /// Whether its end has begun.
+  ///
+  /// It changes only under the lock.
   var isClosing: Bool {
     Table.knownSlot(at: index).pointee.mode.load(ordering: .relaxed)
       & Mode.closing != 0
   }
 
-  /// Takes a free slot, and grows the table if there is none. Takes and gives
-  /// back the lock, which the caller holds, around growing. Nil with the
-  /// status.
+  /// Takes a free slot, and grows the table if there is none.
+  ///
+  /// Takes and gives back the lock, which the caller holds, around growing. Nil
+  /// with the status.
   func takeSlot(
     status: inout Status
   ) -> (index: UInt32, generation: UInt32)? {
@@ -102,7 +105,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
   }
 
-  /// Frees a slot for good. The lock is held.
+  /// Frees a slot for good.
+  ///
+  /// The lock is held.
   func freeSlot(_ index: UInt32, slot: SlotPointer, handle: UInt64) {
     let isReusable = pointee.free.add(
       index, slot: slot, usedGeneration: Handle.generation(of: handle))

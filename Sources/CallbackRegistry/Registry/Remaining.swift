@@ -6,8 +6,9 @@ import Synchronization
 /// free, because a thread is inside them or has yet to finish them.
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Whether all of it is a thread's own: that thread waits, is inside the
-  /// handle, and no other one pins anything of it. Leases do not count: nothing
-  /// runs under them.
+  /// handle, and no other one pins anything of it.
+  ///
+  /// Leases do not count: nothing runs under them.
   func isLeft(of handle: UInt64, onlyTo thread: ThreadPointer) -> Bool {
     guard Handle.isContainer(handle) else { return true }
     let ownClaims = thread.countClaimed(inside: handle)

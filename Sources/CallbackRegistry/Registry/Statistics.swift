@@ -3,8 +3,9 @@
 import CPlatform
 import Synchronization
 
-/// Counters of a registry and of the process. The layout is that of
-/// `cbr_statistics`.
+/// Counters of a registry and of the process.
+///
+/// The layout is that of `cbr_statistics`.
 package struct Statistics {
   package var size: Int
   package var liveTokens: UInt64

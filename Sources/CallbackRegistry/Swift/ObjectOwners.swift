@@ -15,27 +15,31 @@
 // without that.
 
 #if !hasFeature(Embedded)
-  import Synchronization
-
-  final class ObjectOwners: Sendable {
+  // Unchecked: `entries` and `sweepCount` are used under the lock alone.
+  final class ObjectOwners: @unchecked Sendable {
     private struct Entry {
       weak var object: (any AnyObject & Sendable)?
       let owner: UInt64
     }
 
-    private struct Entries {
-      var all: [ObjectIdentifier: Entry] = [:]
-      var sweepCount = ObjectOwners.leastSweepCount
-    }
-
     static let leastSweepCount = 32
 
-    private let entries = Mutex(Entries())
+    private let lock: Monitor
+    private var entries: [ObjectIdentifier: Entry] = [:]
+    private var sweepCount = ObjectOwners.leastSweepCount
+
+    /// Nil without memory.
+    init?() {
+      guard let lock = Monitor.make() else { return nil }
+      self.lock = lock
+    }
+
+    deinit { lock.destroy() }
 
     /// The owner of an object that the caller holds; nil when it has none.
     func find(_ object: any AnyObject & Sendable) -> UInt64? {
-      entries.withLock { entries in
-        guard let entry = entries.all[ObjectIdentifier(object)],
+      lock.locked {
+        guard let entry = entries[ObjectIdentifier(object)],
           entry.object != nil, Liveness.isLive(entry.owner)
         else { return nil }
         return entry.owner
@@ -47,13 +51,13 @@
     func add(
       _ owner: UInt64, of object: any AnyObject & Sendable
     ) -> (owner: UInt64, former: UInt64?) {
-      entries.withLock { entries in
+      lock.locked {
         let key = ObjectIdentifier(object)
-        let former = entries.all[key]
+        let former = entries[key]
         if let former, former.object != nil, Liveness.isLive(former.owner) {
           return (former.owner, owner)
         }
-        entries.all[key] = Entry(object: object, owner: owner)
+        entries[key] = Entry(object: object, owner: owner)
         return (owner, former?.owner)
       }
     }
@@ -61,32 +65,31 @@
     /// Takes out the owner of an object that is alive, or in its `deinit`: no
     /// other object can be where that one is.
     func take(_ object: AnyObject) -> UInt64? {
-      entries.withLock { entries in
-        entries.all.removeValue(forKey: ObjectIdentifier(object))?.owner
+      lock.locked {
+        entries.removeValue(forKey: ObjectIdentifier(object))?.owner
       }
     }
 
     /// Takes out the owners of dead objects, if there may be many.
     func takeDeadIfDue() -> [UInt64] {
-      let isDue = entries.withLock { $0.all.count >= $0.sweepCount }
+      let isDue = lock.locked { entries.count >= sweepCount }
       return isDue ? takeDead() : []
     }
 
     /// Takes out the owners of dead objects.
     func takeDead() -> [UInt64] {
-      let (dead, alive) = entries.withLock { entries in
-        var dead: [UInt64] = []
-        var alive: [any AnyObject & Sendable] = []
-        for (key, entry) in entries.all {
+      var dead: [UInt64] = []
+      var alive: [any AnyObject & Sendable] = []
+      lock.locked {
+        for (key, entry) in entries {
           if let object = entry.object {
             alive.append(object)
           } else {
             dead.append(entry.owner)
-            entries.all[key] = nil
+            entries[key] = nil
           }
         }
-        entries.sweepCount = max(alive.count * 2, Self.leastSweepCount)
-        return (dead, alive)
+        sweepCount = max(alive.count * 2, Self.leastSweepCount)
       }
       withExtendedLifetime(alive) {}
       return dead

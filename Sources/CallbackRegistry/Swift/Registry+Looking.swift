@@ -53,7 +53,7 @@
       try live().filter { $0.kind != .owner }
     }
 
-    /// Lists what ending an owner would end.
+    /// Lists what ending an owner would end: itself, and all that belongs to it.
     ///
     /// - Parameter owner: Of this registry.
     /// - Throws: `stale`, `closed`, `forked`.
@@ -72,7 +72,8 @@
       try impact(ofHandle: token.handle)
     }
 
-    /// Lists what has been registered to an object.
+    /// Lists the owner that stands for an object, and all that has been
+    /// registered to the object.
     ///
     /// - Parameter object: The object.
     /// - Throws: `closed`, `forked`.

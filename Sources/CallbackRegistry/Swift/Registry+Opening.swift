@@ -16,7 +16,7 @@
     /// The registry as a number, which is the same registry in C and in Swift.
     public let handle: UInt64
     private let isOpenedHere: Bool
-    let objects = ObjectOwners()
+    let objects: ObjectOwners
 
     /// Where a registry's history is kept.
     public enum History: Sendable, Hashable {
@@ -52,6 +52,10 @@
       history: History = .memory, level: Level = .calls,
       label: String = "registry", printsLeaks: Bool = false
     ) throws(RegistryError) {
+      guard let objects = ObjectOwners() else {
+        throw RegistryError(.noMemory)
+      }
+      self.objects = objects
       var options = RegistryOptions()
       options.level = level.number
       options.strictness = printsLeaks ? RegistryOptions.strictLeaks : 0
@@ -81,15 +85,17 @@
     ///
     /// - Parameter handle: From a registry in Swift, or from C.
     public init?(handle: UInt64) {
-      guard Handle.kind(of: handle) == .registry, Liveness.isLive(handle) else {
-        return nil
-      }
+      guard Handle.kind(of: handle) == .registry, Liveness.isLive(handle),
+        let objects = ObjectOwners()
+      else { return nil }
+      self.objects = objects
       self.handle = handle
       isOpenedHere = false
     }
 
     deinit {
       guard isOpenedHere else { return }
+      // It waits for nobody; the history is written to its end all the same.
       _ = Closing.close(handle, timeoutNanoseconds: 0)
     }
   }
@@ -103,13 +109,14 @@
     /// it has come to ``Outcome/deferred``.
     ///
     /// - Parameter timeout: How long to wait for calls that are running on
-    ///   other threads, and for the history; nil: not.
-    /// - Returns: What is still running; `failed` with `history` when all has
-    ///   ended, but the history could not be written to its end.
-    public func close(waiting timeout: Duration? = nil) -> Outcome {
+    ///   other threads, and for the history.
+    /// - Returns: What is still running; `timedOut` also when only the history
+    ///   is still being written; `failed` with `history` when all has ended,
+    ///   but the history could not be written to its end.
+    public func close(waiting timeout: Duration = .seconds(10)) -> Outcome {
       endDeadObjects()
       let status = Closing.close(
-        handle, timeoutNanoseconds: timeout?.boundedNanoseconds ?? 0)
+        handle, timeoutNanoseconds: timeout.boundedNanoseconds)
       return Outcome(status, of: handle)
     }
 

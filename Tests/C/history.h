@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A history file of a test: where it is, and what it must say (A1, A2, A5).
+ */
+#ifndef HISTORY_H
+#define HISTORY_H
+
+#include <sqlite3.h>
+
+#include "gates.h"
+
+typedef struct history {
+  char directory[64];
+  char path[80];
+} history;
+
+/* A new directory for one history file. */
+static inline void make_history(history *it) {
+  snprintf(it->directory, sizeof it->directory, "%s/cbr-test-XXXXXX",
+           P_tmpdir);
+  CHECK(mkdtemp(it->directory) != NULL);
+  snprintf(it->path, sizeof it->path, "%s/history", it->directory);
+}
+
+static inline void remove_history(history *it) {
+  const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+  for (int each = 0; each < 4; each++) {
+    char path[96];
+    snprintf(path, sizeof path, "%s%s", it->path, ends[each]);
+    unlink(path);
+  }
+  CHECK(rmdir(it->directory) == 0);
+}
+
+/* Prints a row, as a part of what went wrong. */
+static inline int print_row_(void *context, int count, char **values,
+                             char **names) {
+  int *rows = context;
+  if (++*rows > 10) return 0;
+  for (int each = 0; each < count; each++)
+    fprintf(stderr, "%s%s=%s", each ? ", " : "  ", names[each],
+            values[each] ? values[each] : "NULL");
+  fputc('\n', stderr);
+  return 0;
+}
+
+/* Expects that a query of a history finds nothing, and shows what it finds. */
+static inline void expect_no_rows(const history *it, const char *query) {
+  sqlite3 *database = NULL;
+  char *problem = NULL;
+  int rows = 0;
+  EQUAL(SQLITE_OK, sqlite3_open_v2(it->path, &database,
+                                   SQLITE_OPEN_READWRITE, NULL));
+  EQUAL(SQLITE_OK,
+        sqlite3_exec(database, query, print_row_, &rows, &problem));
+  if (problem || rows) fprintf(stderr, "%s: %s\n", query,
+                               problem ? problem : "found");
+  EQUAL(0, rows);
+  sqlite3_free(problem);
+  sqlite3_close(database);
+}
+
+/* The number that a query of a history finds. */
+static inline int64_t number_in(const history *it, const char *query) {
+  sqlite3 *database = NULL;
+  sqlite3_stmt *statement = NULL;
+  int64_t number = -1;
+  EQUAL(SQLITE_OK, sqlite3_open_v2(it->path, &database,
+                                   SQLITE_OPEN_READWRITE, NULL));
+  EQUAL(SQLITE_OK,
+        sqlite3_prepare_v2(database, query, -1, &statement, NULL));
+  if (sqlite3_step(statement) == SQLITE_ROW)
+    number = sqlite3_column_int64(statement, 0);
+  else
+    CHECK(!"a row");
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+  return number;
+}
+
+/* Each attempt has one outcome, no call began after its end, and nothing is
+ * missing. */
+static inline void check_history(const history *it) {
+  expect_no_rows(it, "SELECT * FROM conservation WHERE difference <> 0");
+  expect_no_rows(it, "SELECT * FROM violations");
+  expect_no_rows(it, "SELECT * FROM fault");
+  expect_no_rows(it, "SELECT * FROM pragma_integrity_check "
+                     "WHERE integrity_check <> 'ok'");
+}
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fork and exit (H1 to H4, J22, J25): a child is refused what it inherited,
+ * touches nothing of its parent's history, ends promptly and can begin anew;
+ * a process may end with threads inside the library, and use it to its end.
+ *
+ * What needs a process of its own runs in this program again, with the name
+ * of the task as its first argument and a history as its second.
+ */
+#include "history.h"
+#include "subject.h"
+
+#include <signal.h>
+#include <spawn.h>
+
+extern char **environ;
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+
+static cbr_registry registry;
+static cbr_owner owner;
+static cbr_token token;
+static cbr_lease_handle lease;
+static life token_life;
+static history kept;
+
+/* A registry with a file, which has all kinds of handles. */
+static void make_world(uint32_t level) {
+  make_history(&kept);
+  token_life = (life){0};
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.label = "parent";
+  options.history_path = kept.path;
+  options.level = level;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  owner = add_owner(registry, "owner");
+  EXPECT(CBR_OK, subject_register(registry, &token_life, owner, &token));
+  EXPECT(CBR_OK, cbr_lease(token, &lease));
+}
+
+/* The parent's history is whole, and has so many calls and refusals. */
+static void check_world(int64_t calls, int64_t refusals) {
+  EXPECT(CBR_OK, cbr_lease_end(lease));
+  close_registry(registry);
+  EQUAL(1, token_life.destroyed);
+  check_history(&kept);
+  EQUAL(calls, number_in(&kept, "SELECT called + aggregated + counted_only "
+                                "FROM conservation WHERE token = 'total'"));
+  EQUAL(refusals, number_in(&kept, "SELECT refused FROM conservation "
+                                   "WHERE token = 'total'"));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run"));
+  remove_history(&kept);
+}
+
+/* ------------------------------------------------------------- children -- */
+
+static void be_refused(void) {
+  cbr_call call;
+  cbr_token other;
+  cbr_lease_handle more;
+  cbr_statistics statistics = CBR_STATISTICS_INIT;
+  char text[64];
+  EXPECT(CBR_E_FORKED, cbr_enter(token, &call));
+  EXPECT(CBR_E_FORKED, cbr_enter_typed(token, 7, &call));
+  EXPECT(CBR_E_FORKED, cbr_lease(token, &more));
+  EXPECT(CBR_E_FORKED, cbr_lease_get(lease, &call));
+  EXPECT(CBR_E_FORKED, cbr_lease_end(lease));
+  EXPECT(CBR_E_FORKED, cbr_invalidate(token, CBR_REASON_ENDED));
+  EXPECT(CBR_E_FORKED, cbr_invalidate(owner, CBR_REASON_ENDED));
+  EXPECT(CBR_E_FORKED, cbr_invalidate(registry, CBR_REASON_ENDED));
+  EXPECT(CBR_E_FORKED,
+         cbr_invalidate_wait(token, CBR_REASON_ENDED, CBR_FOREVER));
+  EXPECT(CBR_E_FORKED, cbr_object_died(registry, &token));
+  EXPECT(CBR_E_FORKED, cbr_owner_create(registry, "child", &other));
+  EXPECT(CBR_E_FORKED, cbr_registry_statistics(registry, &statistics));
+  EXPECT(CBR_E_FORKED, cbr_registry_close(registry, CBR_FOREVER));
+  EXPECT(CBR_E_FORKED, cbr_explain(token, text, sizeof text, NULL));
+  EXPECT(CBR_E_FORKED, cbr_audit_note(registry, token, "from the child"));
+  EXPECT(CBR_E_FORKED,
+         cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, NULL));
+  life life = {0};
+  EXPECT(CBR_E_FORKED, subject_register(registry, &life, CBR_NONE, &other));
+  CHECK(!cbr_is_live(token) && !cbr_is_live(registry));
+  EQUAL(0, token_life.destroyed);
+}
+
+static void use_own(const char *path) {
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.label = "child";
+  options.history_path = path;
+  options.level = path ? CBR_LEVEL_CALLS : CBR_LEVEL_OFF;
+  cbr_registry own;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &own));
+  life life = {0};
+  cbr_token fresh;
+  EXPECT(CBR_OK, subject_register(own, &life, CBR_NONE, &fresh));
+  for (int each = 0; each < 10; each++)
+    EXPECT(CBR_OK, subject_visit(fresh, &life));
+  EXPECT(CBR_E_FORKED, subject_visit(token, &token_life));
+  EQUAL(1, statistics_of(own).fork_handlers);
+  close_registry(own);
+  EQUAL(1, life.destroyed);
+}
+
+/* Runs a function in a child that is killed when it hangs. It ends by exit,
+ * with all that runs then, or by _exit. True when its expectations held. */
+static bool holds_in(void (*body)(const char *), const char *path,
+                     bool exits) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(PATIENCE_SECONDS);
+    failures_of_test = 0;
+    if (body) body(path);
+    fflush(NULL);
+    if (exits) exit(failures_of_test != 0);
+    _exit(failures_of_test != 0);
+  }
+  int status = -1;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void refused(const char *path) {
+  (void)path;
+  be_refused();
+}
+
+static void H1_childIsRefusedWhatItInherited(void) {
+  make_world(CBR_LEVEL_CALLS);
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  CHECK(holds_in(refused, NULL, false));
+  CHECK(holds_in(refused, NULL, true));
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  check_world(2, 0);
+}
+
+static void H2_childEndsAndTheHistoryStays(void) {
+  make_world(CBR_LEVEL_CALLS);
+  for (int each = 0; each < 20; each++) {
+    EXPECT(CBR_OK, subject_visit(token, &token_life));
+    EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                   NULL));
+    CHECK(holds_in(NULL, NULL, each % 2));
+  }
+  check_world(20, 0);
+}
+
+static void H3_oneForkHandlerForAThousandRegistries(void) {
+  for (int each = 0; each < 1000; each++) {
+    cbr_registry one = open_registry("one of many", each % 100 == 0
+                                                        ? CBR_LEVEL_CALLS
+                                                        : CBR_LEVEL_OFF);
+    EQUAL(1, statistics_of(one).fork_handlers);
+    close_registry(one);
+  }
+}
+
+static void H4_childWritesAHistoryOfItsOwn(void) {
+#ifdef THREAD_SANITIZER
+  printf("skipped: a child of a process with threads starts a thread\n");
+#else
+  history own;
+  make_world(CBR_LEVEL_CALLS);
+  make_history(&own);
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  CHECK(holds_in(use_own, own.path, true));
+  check_history(&own);
+  EQUAL(10, number_in(&own, "SELECT count(*) FROM call"));
+  remove_history(&own);
+  check_world(1, 0);
+#endif
+}
+
+/* The child of a fork in a callback is in no call. */
+static pid_t child_of_callback;
+
+static void fork_in_call(void *argument) {
+  cbr_call *call = argument;
+  child_of_callback = fork();
+  if (child_of_callback != 0) return;
+  alarm(PATIENCE_SECONDS);
+  failures_of_test = 0;
+  EQUAL(0, cbr_mark());
+  EXPECT(CBR_E_FORKED, cbr_leave(call));
+  be_refused();
+  use_own(NULL);
+  EXPECT(CBR_E_FORKED, cbr_leave(call));
+  _exit(failures_of_test != 0);
+}
+
+static void H1_forkInACallback(void) {
+  make_world(CBR_LEVEL_LIFECYCLE);
+  cbr_call call;
+  token_life.on_call = fork_in_call;
+  token_life.argument = &call;
+  EXPECT(CBR_OK, subject_enter(token, &token_life, &call));
+  subject_run(&call);
+  EXPECT(CBR_OK, subject_leave(&call, &token_life));
+  int status = -1;
+  CHECK(waitpid(child_of_callback, &status, 0) == child_of_callback);
+  EQUAL(0, status);
+  check_world(1, 0);
+}
+
+/* ----------------------------------------------- while other threads work */
+
+static _Atomic bool is_over;
+static _Atomic int64_t calls_made;
+
+static void work(void *argument) {
+  (void)argument;
+  while (!atomic_load(&is_over)) {
+    life life = {0};
+    cbr_token other;
+    EXPECT(CBR_OK, subject_register(registry, &life, CBR_NONE, &other));
+    EXPECT(CBR_OK, subject_visit(token, &token_life));
+    EXPECT(CBR_OK, subject_visit(other, &life));
+    EXPECT(CBR_OK, cbr_invalidate(other, CBR_REASON_ENDED));
+    EQUAL(1, life.destroyed);
+    atomic_fetch_add(&calls_made, 2);
+  }
+}
+
+static void J25_forksWhileThreadsWork(void) {
+  enum { FORKS = TIMES(200, 60), WORKERS = 3 };
+  worker workers[WORKERS];
+  history own;
+  make_world(CBR_LEVEL_CALLS);
+  make_history(&own);
+  atomic_store(&is_over, false);
+  atomic_store(&calls_made, 0);
+  for (int each = 0; each < WORKERS; each++)
+    start(&workers[each], "worker", work, NULL);
+  for (int each = 0; each < FORKS; each++) {
+    switch (each % 4) {
+      case 0: CHECK(holds_in(NULL, NULL, true)); break;
+      case 1: CHECK(holds_in(refused, NULL, false)); break;
+      case 2: CHECK(holds_in(use_own, NULL, true)); break;
+      case 3:
+#ifndef THREAD_SANITIZER
+        CHECK(holds_in(use_own, own.path, true));
+#endif
+        break;
+    }
+  }
+  atomic_store(&is_over, true);
+  for (int each = 0; each < WORKERS; each++) join(&workers[each]);
+#ifndef THREAD_SANITIZER
+  check_history(&own);
+  EQUAL(FORKS / 4, number_in(&own, "SELECT count(*) FROM run"));
+  EQUAL(10 * (FORKS / 4), number_in(&own, "SELECT count(*) FROM call"));
+#endif
+  remove_history(&own);
+  check_world(atomic_load(&calls_made), 0);
+}
+
+/* -------------------------------------------------------------- exiting -- */
+
+/* Runs a task of this program in a process of its own. */
+static int run_task(const char *name, const char *path) {
+  char *arguments[] = {"process", (char *)name, (char *)path, NULL};
+  pid_t child;
+  int status = -1;
+  fflush(NULL);
+  EQUAL(0, posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments,
+                       environ));
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
+
+static void open_at(const char *path) {
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.history_path = path;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  EXPECT(CBR_OK, subject_register(registry, &token_life, CBR_NONE, &token));
+}
+
+static _Atomic int busy;
+
+static void call_for_ever(void *argument) {
+  (void)argument;
+  for (int each = 0;; each++) {
+    if (subject_visit(token, &token_life) != CBR_OK) abort();
+    if (each == 100) atomic_fetch_add(&busy, 1);
+  }
+}
+
+static void stay_inside(void *argument) {
+  (void)argument;
+  cbr_call call;
+  if (cbr_enter(token, &call) != CBR_OK) abort();
+  atomic_fetch_add(&busy, 1);
+  for (;;) pause();
+}
+
+static void wait_for_ever(void *argument) {
+  cbr_token other = *(cbr_token *)argument;
+  atomic_fetch_add(&busy, 1);
+  (void)!cbr_invalidate_wait(other, CBR_REASON_ENDED, CBR_FOREVER);
+}
+
+/* main returns while threads call, are inside, and wait. */
+static int exit_with_threads(const char *path) {
+  static worker workers[4];
+  static life other_life;
+  static cbr_token other;
+  static cbr_lease_handle held;
+  open_at(path);
+  EXPECT(CBR_OK, subject_register(registry, &other_life, CBR_NONE, &other));
+  EXPECT(CBR_OK, cbr_lease(other, &held));
+  start(&workers[0], "caller", call_for_ever, NULL);
+  start(&workers[1], "caller", call_for_ever, NULL);
+  start(&workers[2], "insider", stay_inside, NULL);
+  start(&workers[3], "waiter", wait_for_ever, &other);
+  while (atomic_load(&busy) < 4) sched_yield();
+  return failures_of_test != 0;
+}
+
+static void J22_exitWithThreadsInside(void) {
+  make_history(&kept);
+  EQUAL(0, run_task("exit_with_threads", kept.path));
+  /* What was being written may be missing; what is there is right. */
+  expect_no_rows(&kept, "SELECT * FROM violations");
+  CHECK(number_in(&kept, "SELECT count(*) FROM call") > 200);
+  remove_history(&kept);
+}
+
+/* Uses everything, after the library's own exit handler has run. */
+static void use_at_exit(void) {
+  life life = {0};
+  cbr_token fresh;
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  EXPECT(CBR_OK, subject_register(registry, &life, CBR_NONE, &fresh));
+  EXPECT(CBR_OK, subject_visit(fresh, &life));
+  EXPECT(CBR_OK, cbr_invalidate_wait(fresh, CBR_REASON_ENDED, CBR_FOREVER));
+  EQUAL(1, life.destroyed);
+  EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                 NULL));
+}
+
+static void close_at_exit(void) {
+  use_at_exit();
+  close_registry(registry);
+  if (failures_of_test) _exit(1);
+}
+
+static int use_in_exit_handlers(const char *path) {
+  atexit(close_at_exit); /* runs last: it was there before the library */
+  open_at(path);
+  atexit(use_at_exit); /* runs first */
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  return failures_of_test != 0;
+}
+
+static void J22_exitHandlersUseTheLibrary(void) {
+  make_history(&kept);
+  EQUAL(0, run_task("use_in_exit_handlers", kept.path));
+  check_history(&kept);
+  EQUAL(5, number_in(&kept, "SELECT count(*) FROM call"));
+  remove_history(&kept);
+}
+
+/* H11: membarrier is refused, as some sandboxes do, by either error. */
+static int run_without_membarrier(int error) {
+  cbr_test_set_membarrier_error(error);
+  open_at(NULL);
+  EQUAL(0, statistics_of(registry).asymmetric);
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  EXPECT(CBR_OK, cbr_invalidate_wait(token, CBR_REASON_ENDED, CBR_FOREVER));
+  EXPECT(CBR_E_STALE, subject_visit(token, &token_life));
+  EQUAL(1, token_life.destroyed);
+  close_registry(registry);
+  return failures_of_test != 0;
+}
+
+static void H11_membarrierIsRefused(void) {
+  EQUAL(0, run_task("no_membarrier", "EPERM"));
+  EQUAL(0, run_task("no_membarrier", "ENOSYS"));
+}
+
+static int run_named(const char *name, const char *argument) {
+  if (strcmp(name, "exit_with_threads") == 0)
+    return exit_with_threads(argument);
+  if (strcmp(name, "use_in_exit_handlers") == 0)
+    return use_in_exit_handlers(argument);
+  return run_without_membarrier(strcmp(argument, "EPERM") ? ENOSYS : EPERM);
+}
+
+int main(int count, char **arguments) {
+  if (count == 3) return run_named(arguments[1], arguments[2]);
+  TEST(H1_childIsRefusedWhatItInherited);
+  TEST(H2_childEndsAndTheHistoryStays);
+  TEST(H3_oneForkHandlerForAThousandRegistries);
+  TEST(H4_childWritesAHistoryOfItsOwn);
+  TEST(H1_forkInACallback);
+  TEST(J25_forksWhileThreadsWork);
+  TEST(J22_exitWithThreadsInside);
+  TEST(J22_exitHandlersUseTheLibrary);
+  TEST(H11_membarrierIsRefused);
+  return finish();
+}
