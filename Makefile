@@ -130,7 +130,7 @@ bench:
 counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
-test_parts := test-build test-c test-c-fallback test-c-tsan test-c-asan \
+test_parts := test-build test-documentation test-c test-c-fallback test-c-tsan test-c-asan \
   test-swift test-model test-examples test-demo lint
 .PHONY: test-programs swift-tests $(test_parts)
 
@@ -150,6 +150,11 @@ test:
 test-build: lib build/hooks/libcallbackregistry.a \
   build/tsan/libcallbackregistry.a build/asan/libcallbackregistry.a
 	$(part) python3 Tests/Build/test_build.py
+
+# That the documents say what is so.
+test-documentation: lib
+	$(part) python3 Tests/Build/test_readme.py
+	$(part) python3 Tests/Build/what_happens_if.py
 
 # The library with the points at which tests step in, plain and sanitized. The
 # C functions that are inlined into Swift code are only seen by a sanitizer

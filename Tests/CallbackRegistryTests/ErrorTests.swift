@@ -76,12 +76,15 @@ struct ErrorTests {
       (.noMemory, "outOfMemory"), (.limit, "limitReached"),
       (.audit, "history"), (.unsupported, "unsupported"), (.user, "failed"),
     ]
-    for (status, name) in names {
-      let error = RegistryError(status)
+    // On a thread of its own, which has had no other error.
+    let errors = Later<[RegistryError]>()
+    Worker { errors.value = names.map { RegistryError($0.0) } }.join()
+    for ((status, name), error) in zip(names, errors.value ?? []) {
       #expect(error.name == name)
       #expect(error.explanation.sentence.contains("\(status.text)"))
       #expect("\(error)".contains("\(status.text)"))
     }
+    #expect(errors.value?.count == names.count)
   }
 
   @Test("Adding to an owner whose death has begun is refused (G18)")

@@ -50,7 +50,7 @@ import Testing
       ),
     ] {
       let path = folder.file(name)
-      FileManager.default.createFile(atPath: path, contents: nil)
+      _ = FileManager.default.createFile(atPath: path, contents: nil)
       for statement in sql.split(separator: ";") {
         _ = try rows(String(statement), in: path)
       }
@@ -62,7 +62,7 @@ import Testing
 
   @Test func anEmptyFileBecomesAHistory() throws {
     let folder = try TestFolder()
-    FileManager.default.createFile(atPath: folder.file(), contents: nil)
+    _ = FileManager.default.createFile(atPath: folder.file(), contents: nil)
     let history = try TestHistory(path: folder.file())
     #expect(history.release() == .ok)
     #expect(

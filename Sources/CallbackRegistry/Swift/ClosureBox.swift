@@ -114,10 +114,10 @@
   /// The function answered that it did not do what it was called for.
   @inline(never)
   private func decline(_ token: UInt64, _ answer: Int32) -> Int32 {
-    guard let thread = ThreadPointer.current,
-      let status = Status(rawValue: answer)
-    else { return answer }
-    return thread.fail(status, about: token).rawValue
+    // What the program made up itself is remembered as such.
+    let status = Status(rawValue: answer) ?? .user
+    _ = ThreadPointer.current?.fail(status, about: token)
+    return answer
   }
 
   extension UnsafeMutablePointer where Pointee == CallRecord {
