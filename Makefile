@@ -130,8 +130,8 @@ bench:
 counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
-test_parts := test-build test-documentation test-c test-c-fallback test-c-tsan test-c-asan \
-  test-swift test-model test-examples test-demo lint
+test_parts := test-build test-documentation test-c test-c-fallback \
+  test-c-tsan test-c-asan test-swift test-model test-examples test-demo lint
 .PHONY: test-programs swift-tests $(test_parts)
 
 # Everything is compiled first, on two cores; then the parts run one by one.

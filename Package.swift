@@ -37,6 +37,10 @@ let package = Package(
       name: "CInterop",
       dependencies: ["CallbackRegistry", "CCallbackRegistry", "CPlatform"],
       swiftSettings: hooks),
+    .executableTarget(
+      name: "Quickstart", dependencies: ["CallbackRegistry"],
+      path: "Examples", exclude: ["demo", "quickstart.c", "quickstart.cpp"],
+      sources: ["Quickstart.swift"]),
     .target(
       name: "CInterchange", dependencies: ["CCallbackRegistry"],
       path: "Tests/CInterchange"),

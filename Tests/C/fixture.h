@@ -136,12 +136,13 @@ static inline cbr_statistics statistics_of(cbr_registry registry) {
 }
 
 /* Runs a function in a forked child, and says whether its expectations held
- * there. */
+ * there. A child that hangs is ended. */
 static inline bool holds_in_child(void (*body)(void)) {
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
     failures_of_test = 0;
+    alarm(60);
     body();
     fflush(NULL);
     _exit(failures_of_test != 0);

@@ -212,11 +212,15 @@ static void H1_forkInACallback(void) {
 /* ----------------------------------------------- while other threads work */
 
 static _Atomic bool is_over;
+static _Atomic int forks;
 static _Atomic int64_t calls_made;
 
+/* Works all the time, but not so much that the history takes long to check. */
 static void work(void *argument) {
   (void)argument;
-  while (!atomic_load(&is_over)) {
+  for (int done = 0; !atomic_load(&is_over); done++) {
+    while (done > 40 * (atomic_load(&forks) + 1) && !atomic_load(&is_over))
+      sched_yield();
     life life = {0};
     cbr_token other;
     EXPECT(CBR_OK, subject_register(registry, &life, CBR_NONE, &other));
@@ -235,6 +239,7 @@ static void J25_forksWhileThreadsWork(void) {
   make_world(CBR_LEVEL_CALLS);
   make_history(&own);
   atomic_store(&is_over, false);
+  atomic_store(&forks, 0);
   atomic_store(&calls_made, 0);
   for (int each = 0; each < WORKERS; each++)
     start(&workers[each], "worker", work, NULL);
@@ -249,6 +254,7 @@ static void J25_forksWhileThreadsWork(void) {
 #endif
         break;
     }
+    atomic_fetch_add(&forks, 1);
   }
   atomic_store(&is_over, true);
   for (int each = 0; each < WORKERS; each++) join(&workers[each]);

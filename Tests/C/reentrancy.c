@@ -389,9 +389,9 @@ static bool is_about_lease(const struct row *row) {
 /* Every scene has its level; the costly ones come less often. */
 static uint32_t next_level(void) {
   static unsigned scenes;
-  switch (scenes++ % 11) {
+  switch (scenes++ % 23) {
     case 0: return CBR_LEVEL_CALLS;
-    case 5: return CBR_LEVEL_LIFECYCLE;
+    case 11: return CBR_LEVEL_LIFECYCLE;
     default: return CBR_LEVEL_OFF;
   }
 }

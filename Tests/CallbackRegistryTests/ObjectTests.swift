@@ -86,6 +86,34 @@ struct ObjectTests {
     #expect(try registry.story(of: token).contains("Listener"))
   }
 
+  @Test(
+    "The attempt that finds the object dead is a refusal, no call (A1)",
+    arguments: [Registry.Level.off, .lifecycle, .calls])
+  func deadObjectIsARefusal(_ level: Registry.Level) throws {
+    let path = temporaryPath()
+    let registry = try Registry(history: .file(path), level: level)
+    let token: Token<Void, Void>
+    do {
+      let listener = Listener()
+      token = try registry.register("hear", owner: listener) { $0.hear() }
+        .keep()
+      for _ in 0..<3 { try token.call() }
+    }
+    for _ in 0..<2 {
+      #expect(thrown { try token.call() }?.name == "stale")
+    }
+    #expect(try registry.statistics.refused == 2)
+    #expect(registry.close(waiting: .seconds(3_600)).isEnded)
+    guard level != .off else { return }
+    let life = try rows(
+      """
+      SELECT calls, refusals, ended_reason FROM token_life
+      WHERE label = 'hear'
+      """, in: path)
+    #expect(life == ["3|2|object died"])
+    try expectSoundHistory(path)
+  }
+
   @Test("Looking at what is live ends what belongs to dead objects (F14)")
   func lookingFindsTheDead() throws {
     let registry = try Registry()

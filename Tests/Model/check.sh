@@ -21,7 +21,6 @@ default_table() {
   cat <<'TABLE'
 holds  protocol ENDERS=2
 holds  protocol FALLBACK ENDERS=2
-holds  protocol READERS=3 ROUNDS=1
 holds  protocol LIMBO ENDERS=2 ROUNDS=1
 holds  protocol GENERATIONS=2 ENDERS=2 ROUNDS=1
 holds  protocol GENERATIONS=2 ENDERS=3 READERS=1
@@ -61,7 +60,7 @@ holds  waiting GROUP_RING
 holds  waiting GROUP_OWNER
 holds  waiting FAMILY_RING
 holds  waiting FAMILY_OWN
-ends   waiting RING=3
+ends   waiting RING=2
 ends   waiting SAME
 ends   waiting OWN
 ends   waiting LEASED
@@ -148,6 +147,7 @@ TABLE
 
 full_table() {
   cat <<'TABLE'
+holds  protocol READERS=3 ROUNDS=1
 holds  protocol READERS=3 ROUNDS=1 ENDERS=2
 holds  protocol ROUNDS=3 ENDERS=2 PENDING=6
 holds  protocol GENERATIONS=2 ENDERS=2
@@ -166,6 +166,7 @@ holds  owners READERS=1 REGISTRARS=0 ENDERS=2 LIMBO
 holds  waiting CHAIN
 holds  waiting CROSS
 holds  waiting RING=3 FALLBACK
+ends   waiting RING=3
 ends   waiting CHAIN
 ends   waiting CROWD
 TABLE
@@ -192,7 +193,7 @@ check() { # expectation model switches...
     spins)  options='-O0 -DNP' search=-l ;;
   esac
   : > out
-  build "$options" "$model" "$@" && ./pan $search -m20000 > out 2>&1
+  build "$options" "$model" "$@" && ./pan $search -m20000 -w22 > out 2>&1
   finding=$(sed -n 's/^pan:1: \([a-z -]*[a-z]\).*/\1/p' out)
   states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' out)
   caught=no

@@ -44,6 +44,14 @@ extension UnsafeMutablePointer where Pointee == CallCell {
       pointee.finished.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
 
+  /// Takes back an attempt that turned out to be none. It may have been
+  /// counted in another cell: sums are of 64 bits that wrap.
+  @inline(__always)
+  package func uncountAttempt() {
+    pointee.attempts.store(
+      pointee.attempts.load(ordering: .relaxed) &- 1, ordering: .relaxed)
+  }
+
   /// Moves the counts into the slot of the cell's token, and empties the cell.
   ///
   /// The lock of the cell's thread is held.
@@ -149,7 +157,7 @@ package enum CallCells {
       let cell = each.cell(of: token)
       if cell.pointee.token.load(ordering: .acquiring) == token {
         let attempts = cell.pointee.attempts.load(ordering: .relaxed)
-        counts.attempts += attempts
+        counts.attempts &+= attempts
         counts.unfinished &+=
           attempts &- cell.pointee.finished.load(ordering: .relaxed)
       }

@@ -63,6 +63,9 @@ struct Connection {
     return statement.integer(0)
   }
 
+  /// The rows that the last statement has changed.
+  var changes: Int32 { sqlite3_changes(raw) }
+
   var lastRow: Int64 { sqlite3_last_insert_rowid(raw) }
 
   var isInTransaction: Bool { sqlite3_get_autocommit(raw) == 0 }

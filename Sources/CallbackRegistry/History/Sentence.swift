@@ -12,6 +12,7 @@ enum Sentence: Int {
   case addThread
   case findToken
   case addToken
+  case addRegistration
   case addCalls
   case addLife
   case addControl
@@ -68,14 +69,22 @@ enum Sentence: Int {
       """
       INSERT INTO token (token, run, kind, callback, owner, flags, level, tag,
         registered_sequence, registered_time_ns, registered_site,
-        registered_thread)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-      ON CONFLICT (token, run) DO UPDATE SET callback = ?4, owner = ?5,
-        flags = ?6, level = ?7, tag = ?8, registered_sequence = ?9,
-        registered_time_ns = ?10, registered_site = ?11,
-        registered_thread = ?12
-      WHERE registered_sequence IS NULL
-      RETURNING registration
+        registered_thread, refusals, abandoned, leases, leases_ended,
+        attempts, outstanding, ended_sequence, ended_time_ns, ended_thread,
+        ended_reason, settled_sequence, settled_time_ns, destroyed, calls,
+        call_rows, aggregated, total_ns, max_ns, last_time_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+        ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28,
+        ?29, ?30, ?31)
+      ON CONFLICT (token, run) DO NOTHING
+      """
+    case .addRegistration:
+      """
+      UPDATE token SET callback = ?4, owner = ?5, flags = ?6, level = ?7,
+        tag = ?8, registered_sequence = ?9, registered_time_ns = ?10,
+        registered_site = ?11, registered_thread = ?12
+      WHERE token = ?1 AND run = ?2 AND kind = ?3
+        AND registered_sequence IS NULL
       """
     case .addCalls:
       """
@@ -89,10 +98,12 @@ enum Sentence: Int {
       """
       UPDATE token SET refusals = refusals + ?2, abandoned = abandoned + ?3,
         leases = leases + ?4, leases_ended = leases_ended + ?5,
-        outstanding = CASE WHEN ?6 < attempts THEN outstanding
-          ELSE coalesce(?7, outstanding) END,
-        attempts = CASE WHEN ?6 < attempts THEN attempts
-          ELSE coalesce(?6, attempts) END,
+        outstanding = CASE WHEN ?12 IS NULL
+            AND (settled_sequence IS NOT NULL OR ?6 < attempts)
+          THEN outstanding ELSE coalesce(?7, outstanding) END,
+        attempts = CASE WHEN ?12 IS NULL
+            AND (settled_sequence IS NOT NULL OR ?6 < attempts)
+          THEN attempts ELSE coalesce(?6, attempts) END,
         ended_sequence = coalesce(ended_sequence, ?8),
         ended_time_ns = coalesce(ended_time_ns, ?9),
         ended_thread = coalesce(ended_thread, ?10),

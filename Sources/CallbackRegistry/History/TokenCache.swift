@@ -37,6 +37,11 @@ struct TokenCache: ~Copyable {
     entries[place(of: entry.handle)] = entry
   }
 
+  mutating func remove(_ handle: UInt64) {
+    let place = place(of: handle)
+    if entries[place].handle == handle { entries[place] = Entry() }
+  }
+
   private func place(of handle: UInt64) -> Int {
     Int(
       truncatingIfNeeded: (handle &* 0x9E37_79B9_7F4A_7C15)

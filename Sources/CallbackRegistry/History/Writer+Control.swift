@@ -29,7 +29,8 @@ extension Writer {
     if kind == EventKind.settled.rawValue, let cell {
       let payload = payload(at: position, of: cursor)
       setCounts(
-        cell, attempts: payload.first, outstanding: UInt64(argument))
+        cell, attempts: payload.first, outstanding: UInt64(argument),
+        isFinal: true)
     }
   }
 
@@ -40,7 +41,9 @@ extension Writer {
   ) -> Bool {
     guard kind == EventKind.counted.rawValue else { return false }
     let payload = payload(at: position, of: cursor)
-    setCounts(index, attempts: payload.first, outstanding: payload.second)
+    setCounts(
+      index, attempts: payload.first, outstanding: payload.second,
+      isFinal: false)
     return true
   }
 
@@ -63,12 +66,17 @@ extension Writer {
     }
   }
 
-  /// Counts only grow: one that is smaller was taken before another.
+  /// Counts only grow: one that is smaller was taken before another. But the
+  /// one of a settled token is final, and may be less by attempts that turned
+  /// out to be none.
   private mutating func setCounts(
-    _ index: Int, attempts: UInt64, outstanding: UInt64
+    _ index: Int, attempts: UInt64, outstanding: UInt64, isFinal: Bool
   ) {
     let cell = batch.cells.pointer(to: index)
-    guard attempts >= cell.pointee.attempts else { return }
+    guard
+      isFinal
+        || cell.pointee.settled == 0 && attempts >= cell.pointee.attempts
+    else { return }
     cell.pointee.isCounted = true
     cell.pointee.attempts = attempts
     cell.pointee.outstanding = outstanding

@@ -40,6 +40,22 @@ package enum Leaving {
     return Status.ok.rawValue
   }
 
+  /// Ends a call whose function found that what it was to work on is gone: it
+  /// was no call, but a refused attempt.
+  @inline(never)
+  package static func decline(_ call: CallPointer, _ status: Status) -> Status {
+    guard let thread = ThreadPointer.current, thread.isInside(call) else {
+      return notInside(call)
+    }
+    let token = call.pointee.token
+    if call.pointee.mode & Mode.counted != 0 {
+      thread.countingCell(of: token).uncountAttempt()
+    }
+    call.pointee.token = Handle.none
+    Entering.withdraw(call.pointee.depth, token, thread: thread)
+    return Entering.refuse(token, status, thread: thread)
+  }
+
   @inline(never)
   private static func notInside(_ call: CallPointer) -> Status {
     guard let thread = Process.currentThread() else { return .noMemory }

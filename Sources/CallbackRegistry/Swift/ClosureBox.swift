@@ -61,16 +61,23 @@
             let output = output ?? (box.writesOutput ? nil : context)
           else { return Status.invalid.rawValue }
           return box.call(input, output)
+            ? Status.ok.rawValue : Status.stale.rawValue
         }
     }
 
+    static var functionAddress: UnsafeRawPointer {
+      unsafeBitCast(function, to: UnsafeRawPointer.self)
+    }
+
+    /// False when the object has died: then all that was registered to it has
+    /// ended, too.
     @inline(__always)
     func call(
       _ input: UnsafeRawPointer, _ output: UnsafeMutableRawPointer
-    ) -> Int32 {
-      if body(input, output) { return Status.ok.rawValue }
+    ) -> Bool {
+      if body(input, output) { return true }
       objectIsGone()
-      return Status.stale.rawValue
+      return false
     }
 
     static let destroy: Destroy = { context in
@@ -105,40 +112,36 @@
       let call = room.baseAddress.unsafelyUnwrapped
       let status = Entering.enter(token, tag: tag, call: call)
       guard status == Status.ok.rawValue else { return status }
-      let answer = call.perform(input: input, output: output)
-      _ = Leaving.leave(call)
-      return answer == Status.ok.rawValue ? answer : decline(token, answer)
-    }
-  }
-
-  /// The function answered that it did not do what it was called for.
-  @inline(never)
-  private func decline(_ token: UInt64, _ answer: Int32) -> Int32 {
-    // What the program made up itself is remembered as such.
-    let status = Status(rawValue: answer) ?? .user
-    _ = ThreadPointer.current?.fail(status, about: token)
-    return answer
-  }
-
-  extension UnsafeMutablePointer where Pointee == CallRecord {
-    /// Calls the function of a call that has entered by its type tag, which
-    /// says that this is the function's type (G10).
-    @inline(__always)
-    fileprivate func perform(
-      input: UnsafeRawPointer, output: UnsafeMutableRawPointer
-    ) -> Int32 {
-      let function = pointee.function.unsafelyUnwrapped
-      let ofClosures = unsafeBitCast(
-        ClosureBox.function, to: UnsafeRawPointer.self)
-      guard function == ofClosures else {
-        return unsafeBitCast(function, to: ClosureBox.Function.self)(
-          pointee.context, input, output)
+      let function = call.pointee.function.unsafelyUnwrapped
+      let context = call.pointee.context
+      guard function == ClosureBox.functionAddress else {
+        return call.perform(function, context, input, output)
       }
       // Most functions are closures: one jump less. The call in flight keeps
       // the box (G8), so it need not be retained.
-      return Unmanaged<ClosureBox>.fromOpaque(
-        pointee.context.unsafelyUnwrapped
-      )._withUnsafeGuaranteedRef { $0.call(input, output) }
+      let isDone = Unmanaged<ClosureBox>.fromOpaque(context.unsafelyUnwrapped)
+        ._withUnsafeGuaranteedRef { $0.call(input, output) }
+      guard isDone else { return Leaving.decline(call, .stale).rawValue }
+      return Leaving.leave(call)
+    }
+  }
+
+  extension UnsafeMutablePointer where Pointee == CallRecord {
+    /// Calls a function of C, whose type its tag has told (G10), and leaves.
+    @inline(never)
+    fileprivate func perform(
+      _ function: UnsafeRawPointer, _ context: UnsafeMutableRawPointer?,
+      _ input: UnsafeRawPointer, _ output: UnsafeMutableRawPointer
+    ) -> Int32 {
+      let token = pointee.token
+      let answer = unsafeBitCast(function, to: ClosureBox.Function.self)(
+        context, input, output)
+      _ = Leaving.leave(self)
+      guard answer != Status.ok.rawValue else { return answer }
+      // What the program made up itself is remembered as such.
+      let status = Status(rawValue: answer) ?? .user
+      _ = ThreadPointer.current?.fail(status, about: token)
+      return answer
     }
   }
 #endif
