@@ -180,7 +180,7 @@ programs := $(shell grep -lw main Tests/C/*.c Tests/C/*.cpp 2> /dev/null)
 test_headers := $(shell find include -type f) $(wildcard Tests/C/*.h)
 
 examples := $(patsubst Examples/%,build/examples/%.test, \
-  $(wildcard Examples/*.c Examples/*.cpp))
+  $(wildcard Examples/*.c Examples/*.cpp Examples/*.swift))
 
 test-programs: lib swift-tests $(examples) $(foreach variant,hooks tsan asan, \
   $(programs:%=build/$(variant)/%.test))
@@ -213,8 +213,14 @@ build/asan/%.test: % build/asan/libcallbackregistry.a $(test_headers)
 
 # An example is linked as its reader would link it.
 build/examples/%.test: Examples/% build/lib/libcallbackregistry.so \
-  build/lib/pkgconfig/callbackregistry.pc $(test_headers)
+  build/lib/$(soname) build/lib/pkgconfig/callbackregistry.pc $(test_headers)
 	$(call link_program,$<,$$(pkg-config --cflags --libs callbackregistry),cc)
+
+# One in Swift is a product of the package.
+build/examples/%.swift.test: Examples/%.swift $(sources)
+	@mkdir -p $(@D)
+	swift build --product $*
+	cp .build/debug/$* $@
 
 # Runs each of $(1), counts its tests, and fails if one of them failed.
 each = @failed=0; for program in $(1); do \

@@ -32,6 +32,14 @@
 
 #include "fixture.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+
 /* What a library that was built for tests has besides its header. */
 void cbr_test_set_hook(void (*hook)(int32_t point, uint64_t handle));
 void cbr_test_set_membarrier_error(int error);

@@ -266,6 +266,9 @@ static void G6_aBadRegistrationTakesNothing(void) {
   BAD_FIELD(INVALID, "owner", what.owner = 3);
   BAD_FIELD(KIND, "token 0x", what.owner = scene.token);
   BAD_FIELD(KIND, "registry 0x", what.owner = scene.registry);
+  cbr_owner owner = add_owner(scene.registry, "ended owner");
+  EXPECT(CBR_OK, cbr_invalidate(owner, CBR_REASON_ENDED));
+  BAD_FIELD(STALE, "owner 0x", what.owner = owner);
   LONGER(cbr_registration) longer = {good(), {0}};
   LENGTHEN(longer, 1);
   BAD(INVALID, "what->size", try_register(&longer.known));
@@ -317,6 +320,10 @@ static void G6_aBadInterfaceTakesNothing(void) {
   BAD_KNOWN(list[1].name = "optional2");
   BAD_KNOWN(list[1].flags = 0);
   BAD_KNOWN(list[1].default_disposition = 6);
+  /* What was copied before another fault was found is given back. */
+  cbr_owner owner = add_owner(scene.registry, "dead");
+  EXPECT(CBR_OK, cbr_invalidate(owner, CBR_REASON_ENDED));
+  BAD_FACE(STALE, "owner 0x", what.owner = owner);
   /* Another version is another interface; equal lists are the same. */
   cbr_token token;
   what = good_with_methods();
@@ -562,6 +569,9 @@ static cbr_status register_at_new_site(void) {
 static cbr_status register_new_interface(void) {
   cbr_registration what = good_with_methods();
   cbr_interface face = interface;
+  char label[64];
+  snprintf(label, sizeof label, "%s", new_text());
+  what.label = label;
   face.name = new_text();
   what.interface = &face;
   return cbr_register(scene.registry, &what, &made);
@@ -569,6 +579,7 @@ static cbr_status register_new_interface(void) {
 
 static cbr_status register_known_interface(void) {
   cbr_registration what = good_with_methods();
+  what.label = new_text();
   return cbr_register(scene.registry, &what, &made);
 }
 

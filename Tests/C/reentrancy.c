@@ -243,6 +243,10 @@ static cbr_status try_object_died(enum subject subject) {
   return cbr_object_died(registry_of(subject), &scene.object);
 }
 
+static cbr_status try_registry_is_live(enum subject subject) {
+  return cbr_is_live(registry_of(subject)) ? CBR_OK : CBR_E_STALE;
+}
+
 static cbr_status try_statistics(enum subject subject) {
   cbr_statistics statistics = CBR_STATISTICS_INIT;
   return cbr_registry_statistics(registry_of(subject), &statistics);
@@ -359,6 +363,8 @@ static const struct row table[] = {
     {"owner_for_object", try_owner_for_object,
                                        {"OO-", "OO-", "OO-", "YO-", "OO-"}},
     {"object_died", try_object_died,   {"OO-", "OO-", "OO-", "OO-", "OO-"}},
+    {"is_live, registry", try_registry_is_live,
+                                       {"OO-", "OO-", "OO-", "SO-", "OO-"}},
     {"statistics", try_statistics,     {"OO-", "OO-", "OO-", "OO-", "OO-"}},
     {"each_live", try_each_live,       {"OO-", "OO-", "OO-", "OO-", "OO-"}},
     {"audit_flush", try_flush,         {"OO-", "OO-", "OO-", "OO-", "OO-"}},

@@ -11,7 +11,8 @@ struct ConcurrencyTests {
     arguments: [Registry.Level.off, .lifecycle, .calls])
   func mixture(_ level: Registry.Level) throws {
     let path = temporaryPath()
-    let file = try Registry(history: .file(path), level: level, label: "mixture")
+    let file = try Registry(
+      history: .file(path), level: level, label: "mixture")
     let tracker = Tracker()
     let board = Board()
     let workers = (0..<4).map { seed in

@@ -61,7 +61,8 @@ struct ErrorTests {
       try registry.note(String(repeating: "y", count: 5_000))
     }
     #expect(error.name == "invalid")
-    #expect(error.explanation.sentence == "label is 300 bytes; the limit is 255")
+    #expect(
+      error.explanation.sentence == "label is 300 bytes; the limit is 255")
   }
 
   @Test("Every status has its case")

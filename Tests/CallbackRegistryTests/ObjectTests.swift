@@ -309,6 +309,27 @@ struct ObjectTests {
     try second.call()
   }
 
+  @Test("Of an object with an owner of its own, that owner ends")
+  func explicitEndOfCallbackOwner() throws {
+    final class Player: CallbackOwner, Sendable {
+      let callbacks: Owner
+
+      init(_ registry: Registry) throws {
+        callbacks = try Owner("player", in: registry)
+      }
+    }
+    let registry = try Registry()
+    let player = try Player(registry)
+    let token = try registry.register("play", owner: player) { _ in }.keep()
+    #expect(registry.end(player).isEnded)
+    #expect(!player.callbacks.isLive)
+    #expect(!token.isLive)
+    #expect(
+      thrown {
+        _ = try registry.register("again", owner: player) { _ in }
+      }?.name == "stale")
+  }
+
   @Test("Many threads register to one object: it has one owner")
   func concurrentRegistration() throws {
     let registry = try Registry(level: .lifecycle)

@@ -69,8 +69,10 @@ final class Counter: Sendable {
   var count: Int { value.load(ordering: .sequentiallyConsistent) }
 }
 
-/// A value that threads share. The lock is one that the thread sanitizer knows,
-/// which it does not of `Synchronization.Mutex`.
+/// A value that threads share.
+///
+/// The lock is one that the thread sanitizer knows, which it does not of
+/// `Synchronization.Mutex`.
 final class Locked<Value: Sendable>: @unchecked Sendable {
   // Unchecked: the value is used under the lock alone.
   private let lock = NSLock()

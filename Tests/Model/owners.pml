@@ -39,10 +39,10 @@
 #define host root
 #endif
 
-/* Whether a slot is linked below an ancestor, at any depth. */
-#define below(slot, ancestor) \
-  (parent[slot] == token_in(ancestor) || \
-   (parent[slot] != 0 && parent[slot_of(parent[slot])] == token_in(ancestor)))
+/* Whether a slot is linked below an owner, at any depth. */
+#define below(slot, token) \
+  (parent[slot] == token || \
+   (parent[slot] != 0 && parent[slot_of(parent[slot])] == token))
 
 /* register.enter pins the owner, so that its slot stays its own while the
  * child is made. It may have begun to die meanwhile: the second look is made
@@ -51,7 +51,7 @@ inline link(place, generation) {
   parent[place] = host;
   born_under[place] = host;
   children[slot_of(host)]++;
-  word[place] = token_of(place, generation)
+  word[place] = token_of(place, generation)                 /* register.link */
 }
 
 proctype Registrar(byte me) {
@@ -99,59 +99,59 @@ proctype Reader(byte me) {
 }
 
 #ifdef PRUNED_WALK
-#define walked(slot, ancestor) \
-  (parent[slot] == token_in(ancestor) || \
+#define walked(slot, token) \
+  (parent[slot] == token || \
    (parent[slot] != 0 && mine[slot_of(parent[slot])] != 0))
 #else
-#define walked(slot, ancestor) below(slot, ancestor)
+#define walked(slot, token) below(slot, token)
 #endif
 
 /* Marks the children that are linked; registration is closed by the mark on
  * the owner. Goes into owners below that somebody else has marked: that one
  * may not have come to its own walk yet. */
-inline walk(ancestor) {
-  target = ancestor + 1;
+inline walk(token) {
+  target = slot_of(token) + 1;
   do
-  :: target < SLOTS && walked(target, ancestor) ->
+  :: target < SLOTS && walked(target, token) ->
      mark(token_in(target), true);
      target++
-  :: target < SLOTS && !walked(target, ancestor) -> target++
+  :: target < SLOTS && !walked(target, token) -> target++
   :: target == SLOTS -> break
   od;
   target = 0
 }
 
-proctype Ender(byte place) {
+proctype Ender(byte token) {
   locals;
 #if !defined(WALK_BEFORE_MARK) && !defined(MARK_UNDER_LOCK)
-  mark(token_of(place, 1), true);                           /* end.mark */
+  mark(token, true);                           /* end.mark */
 #endif
 #ifndef WALK_WITHOUT_LOCK
   lock_registry();
 #endif
 #ifdef MARK_UNDER_LOCK
-  mark(token_of(place, 1), true);
+  mark(token, true);
 #endif
 #ifdef ALREADY_WITHOUT_WALK
   if
-  :: mine[place] != 0 -> walk(place)
+  :: mine[slot_of(token)] != 0 -> walk(token)
   :: else
   fi;
 #else
-  walk(place);                                              /* end.walk */
+  walk(token);                                              /* end.walk */
 #endif
 #ifndef WALK_WITHOUT_LOCK
   unlock_registry();
 #endif
 #ifdef WALK_BEFORE_MARK
-  mark(token_of(place, 1), true);
+  mark(token, true);
 #endif
   settle();
   /* The ending has returned: nothing below is live. */
   d_step {
     do
     :: slot < SLOTS ->
-       assert(!(below(slot, place) && is(token_in(slot), LIVE)));
+       assert(!(below(slot, token) && is(token_in(slot), LIVE)));
        slot++
     :: else -> break
     od;
@@ -200,12 +200,12 @@ init {
     :: else -> break
     od;
     n = 0;
-    run Ender(0);
+    run Ender(root);
 #if ENDERS > 1
 #ifdef NESTED
-    run Ender(1);
+    run Ender(child);
 #else
-    run Ender(0);
+    run Ender(root);
 #endif
 #endif
     do

@@ -328,9 +328,6 @@ inline drain(slot) {
     awaited[slot] = true
 #endif
   }
-#ifndef DRAIN_WITHOUT_WAKE
-  changed()                                                 /* drain.wake */
-#endif
 }
 
 /* Who was in the snapshot may have left before the slot was draining, and
@@ -409,6 +406,9 @@ inline settle() {
   :: slot < SLOTS && mine[slot] == 0 -> slot++
   :: slot == SLOTS -> break
   od;
+#ifndef DRAIN_WITHOUT_WAKE
+  changed();                                                /* drain.wake */
+#endif
 #ifndef ONE_BY_ONE
   slot = 0;
   do

@@ -5,8 +5,9 @@
  * A plain store goes into the FIFO buffer of its thread and reaches memory
  * some time later; every other thread reads memory. A full fence, and every
  * locked instruction, waits until the own buffer is empty. Only pin cells
- * and depths are written with plain stores; all other shared words change by
- * locked instructions or under a lock.
+ * and depths are written with plain stores here. Every other store counts as
+ * visible at once; the README lists where the engine owes a full fence for
+ * that.
  *
  * A thread looks at its own cells only after a full fence, so forwarding
  * from its own buffer need not be modelled. */
@@ -19,6 +20,10 @@
 #endif
 #ifndef PENDING
 #define PENDING 4               /* stores that a buffer can hold back */
+#endif
+
+#if PINNERS > 3
+#error "heavy_fence knows three threads"
 #endif
 
 /* Where a thread publishes its depth, its cells begin at 1 and the depth is
@@ -125,7 +130,7 @@ inline snapshot() {
           if
           :: counts(i) && cell[i] != 0 &&
              word[slot_of(cell[i])] == in_state(cell[i], DYING) ->
-             seen = seen | (1 << slot_of(cell[i]))
+             seen = seen | bit(slot_of(cell[i]))
           :: else
           fi
        fi;

@@ -44,8 +44,9 @@ extension UnsafeMutablePointer where Pointee == CallCell {
       pointee.finished.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
 
-  /// Takes back an attempt that turned out to be none. It may have been
-  /// counted in another cell: sums are of 64 bits that wrap.
+  /// Takes back an attempt that turned out to be none.
+  ///
+  /// It may have been counted in another cell: sums are of 64 bits that wrap.
   @inline(__always)
   package func uncountAttempt() {
     pointee.attempts.store(

@@ -42,8 +42,9 @@ extension Writer {
     return entry
   }
 
-  /// Adds the row of a handle, with all that the batch says about it. False:
-  /// it has one.
+  /// Adds the row of a handle, with all that the batch says about it.
+  ///
+  /// False: it has one.
   private mutating func add(
     _ cell: UnsafeMutablePointer<Cell>, first: UInt64
   ) throws(DatabaseError) -> Bool {

@@ -66,9 +66,10 @@ extension Writer {
     }
   }
 
-  /// Counts only grow: one that is smaller was taken before another. But the
-  /// one of a settled token is final, and may be less by attempts that turned
-  /// out to be none.
+  /// Counts only grow: one that is smaller was taken before another.
+  ///
+  /// But the one of a settled token is final, and may be less by attempts that
+  /// turned out to be none.
   private mutating func setCounts(
     _ index: Int, attempts: UInt64, outstanding: UInt64, isFinal: Bool
   ) {

@@ -23,6 +23,9 @@ package struct Text: ~Copyable {
     append(text.characters, length: text.utf8CodeUnitCount)
   }
 
+  // Disfavored: a choice between two literals is to be a StaticString, and not
+  // a String, made on the heap, whose characters are lent.
+  @_disfavoredOverload
   package mutating func append(_ text: UnsafePointer<CChar>?) {
     guard let text else { return append("(none)") }
     var length = 0

@@ -165,8 +165,8 @@ package enum Sharing {
       let known = shared.pointee.sharedRegistry.load(ordering: .relaxed)
       if known != Handle.none, isOpen(known, thread: thread) { return known }
       var options = RegistryOptions()
-      options.historyPath = cbr_setting("CBR_HISTORY")
-      options.level = level(cbr_setting("CBR_LEVEL"))
+      options.historyPath = Process.setting("CBR_HISTORY")
+      options.level = level(Process.setting("CBR_LEVEL"))
       var handle = Handle.none
       _ = Opening.open(options, out: &handle)
       shared.pointee.sharedRegistry.store(handle, ordering: .relaxed)

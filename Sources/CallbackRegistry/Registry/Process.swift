@@ -19,6 +19,11 @@ package enum Process {
     return ThreadPointer.attach()
   }
 
+  /// A setting from the environment.
+  static func setting(_ name: StaticString) -> UnsafePointer<CChar>? {
+    cbr_setting(name.characters)
+  }
+
   private static func start() {
     let state = ProcessState.shared
     if state.pointee.isStarted.load(ordering: .acquiring) { return }
@@ -29,7 +34,7 @@ package enum Process {
       guard !state.pointee.isStarted.load(ordering: .relaxed) else { return }
       state.pointee.firstGeneration.store(
         UInt32(truncatingIfNeeded: cbr_random()), ordering: .relaxed)
-      if let setting = cbr_setting("CBR_TEST_GENERATIONS") {
+      if let setting = setting("CBR_TEST_GENERATIONS") {
         state.pointee.generationLimit.store(
           number(setting), ordering: .relaxed)
       }

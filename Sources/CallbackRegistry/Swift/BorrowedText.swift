@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #if !hasFeature(Embedded)
-  /// Lends text to the engine, for which it ends at a zero. Text with a zero
-  /// in it is refused, rather than cut.
+  /// Lends text to the engine, for which it ends at a zero.
+  ///
+  /// Text with a zero in it is refused, rather than cut.
   func withText(
     _ text: String, _ name: StaticString,
     _ body: (UnsafePointer<CChar>) -> Status

@@ -36,8 +36,10 @@
     private let writesOutput: Bool
     /// What ends with the object, besides the token; none: nothing else.
     private let owner: UInt64
-    /// Stored when the box has been registered. The object, which is alive
-    /// until then, is what orders its being read after that.
+    /// Stored when the box has been registered.
+    ///
+    /// The object, which is alive until then, is what orders its being read
+    /// after that.
     let token = Atomic<UInt64>(Handle.none)
 
     @usableFromInline
@@ -85,8 +87,9 @@
       Unmanaged<ClosureBox>.fromOpaque(context).release()
     }
 
-    /// Ends what was registered to the object. The calling thread is inside
-    /// the token, so this box outlives it.
+    /// Ends what was registered to the object.
+    ///
+    /// The calling thread is inside the token, so this box outlives it.
     @inline(never)
     private func objectIsGone() {
       _ = Ending.end(
@@ -98,8 +101,9 @@
   }
 
   /// The part of a call that is the same for all types: calls a token's
-  /// function if it is live, and answers with the raw status. After 0, `output`
-  /// is initialised.
+  /// function if it is live, and answers with the raw status.
+  ///
+  /// After 0, `output` is initialised.
   @usableFromInline
   func performCall(
     _ token: UInt64, tag: UInt64, input: UnsafeRawPointer,

@@ -12,6 +12,7 @@
     /// Makes a reason of the program's own, which is recorded as a number.
     ///
     /// - Parameter number: From 0 up; beyond 4 294 966 295 it is that.
+    /// - Returns: A reason that no other number has.
     public static func user(_ number: UInt32) -> EndReason {
       let (sum, overflow) = Reason.user.addingReportingOverflow(number)
       return EndReason(number: overflow ? .max : sum)

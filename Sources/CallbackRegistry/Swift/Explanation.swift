@@ -62,7 +62,9 @@
 
     /// The whole life of what it is about, in lines: kind, label, owner, where,
     /// when and by which thread it was registered and ended and why, its calls
-    /// and the late callers. Empty when nothing is known of it any more.
+    /// and the late callers.
+    ///
+    /// Empty when nothing is known of it any more.
     public var story: String {
       guard handle != Handle.none else { return "" }
       return written(atMost: 2_048) { start, size in

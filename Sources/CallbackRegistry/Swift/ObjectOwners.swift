@@ -47,6 +47,7 @@
     }
 
     /// Makes an owner an object's, unless another thread has been faster.
+    ///
     /// Returns the object's owner, and what is to be ended.
     func add(
       _ owner: UInt64, of object: any AnyObject & Sendable

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #if !hasFeature(Embedded)
-  /// What ending something has come to. In every case but ``failed(_:)`` it is
-  /// dead: no new call will begin.
+  /// What ending something has come to.
+  ///
+  /// In every case but ``failed(_:)`` it is dead: no new call will begin.
   public enum Outcome: Sendable {
     /// Nothing is running any more, and the closures have been released.
     case ended

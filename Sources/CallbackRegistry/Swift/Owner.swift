@@ -19,7 +19,9 @@
   public final class Owner: Sendable {
     /// The owner as a number, which is the same owner in C and in Swift.
     public let handle: UInt64
-    /// What it belongs to. An owner keeps its registry open.
+    /// What it belongs to.
+    ///
+    /// An owner keeps its registry open.
     public let registry: Registry
 
     /// Makes an owner that belongs to a registry.
@@ -53,8 +55,9 @@
       _ = Ending.end(handle, reason: Reason.ownerDied, waitingUntil: nil)
     }
 
-    /// Ends the owner and all that belongs to it. See
-    /// ``Token/end(reason:waiting:)``.
+    /// Ends the owner and all that belongs to it.
+    ///
+    /// See ``Token/end(reason:waiting:)``.
     ///
     /// - Parameters:
     ///   - reason: Recorded for the owner; what belongs to it has `ownerDied`.

@@ -24,7 +24,9 @@
       return token
     }
 
-    /// Ends the callback now. See ``Token/end(reason:waiting:)``.
+    /// Ends the callback now.
+    ///
+    /// See ``Token/end(reason:waiting:)``.
     ///
     /// - Parameters:
     ///   - reason: Recorded, and part of every later explanation.
@@ -36,7 +38,9 @@
       token.end(reason: reason, waiting: timeout)
     }
 
-    /// Calls the callback, if it is live. See ``Token/call(_:)``.
+    /// Calls the callback, if it is live.
+    ///
+    /// See ``Token/call(_:)``.
     ///
     /// - Parameter input: Passed to the closure.
     /// - Returns: What the closure returns.

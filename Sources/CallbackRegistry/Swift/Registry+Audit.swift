@@ -63,8 +63,9 @@
       case disk
     }
 
-    /// Waits until all that has happened before is kept. It may be called
-    /// inside callbacks and exit handlers.
+    /// Waits until all that has happened before is kept.
+    ///
+    /// It may be called inside callbacks and exit handlers.
     ///
     /// - Parameters:
     ///   - target: How safe it is to be.

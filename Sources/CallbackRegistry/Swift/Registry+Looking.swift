@@ -34,8 +34,9 @@
       public let leases: UInt64
     }
 
-    /// Lists what is live. What is registered or ended meanwhile may be left
-    /// out.
+    /// Lists what is live.
+    ///
+    /// What is registered or ended meanwhile may be left out.
     ///
     /// - Throws: `closed`, `forked`.
     public func live() throws(RegistryError) -> [Item] {
@@ -56,6 +57,7 @@
     /// Lists what ending an owner would end: itself, and all that belongs to it.
     ///
     /// - Parameter owner: Of this registry.
+    /// - Returns: What is live of it.
     /// - Throws: `stale`, `closed`, `forked`.
     public func impact(of owner: Owner) throws(RegistryError) -> [Item] {
       try impact(ofHandle: owner.handle)
@@ -65,6 +67,7 @@
     /// that are running.
     ///
     /// - Parameter token: Of this registry.
+    /// - Returns: One item.
     /// - Throws: `stale`, `closed`, `forked`.
     public func impact<Input, Output>(
       of token: Token<Input, Output>
@@ -75,7 +78,8 @@
     /// Lists the owner that stands for an object, and all that has been
     /// registered to the object.
     ///
-    /// - Parameter object: The object.
+    /// - Parameter object: Alive.
+    /// - Returns: What is live of it; nothing when the object has none.
     /// - Throws: `closed`, `forked`.
     public func impact(
       of object: any AnyObject & Sendable

@@ -66,8 +66,9 @@
       return try add(traits, to: object, body)
     }
 
-    /// Registers a closure of an object and several inputs. They are
-    /// one tuple in the type of the token.
+    /// Registers a closure of an object and several inputs.
+    ///
+    /// They are one tuple in the type of the token.
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.
@@ -85,9 +86,10 @@
     >(
       _ label: String, owner object: Object, options: CallbackOptions = [],
       level: Level? = nil, file: StaticString = #fileID, line: UInt = #line,
-      _ body: @escaping @Sendable (
-        Object, First, Second, repeat each Other
-      ) -> Output
+      _ body:
+        @escaping @Sendable (
+          Object, First, Second, repeat each Other
+        ) -> Output
     ) throws(RegistryError) -> Registration<
       (First, Second, repeat each Other), Output
     >
@@ -99,7 +101,8 @@
     /// Ends all that was registered to an object; also for its `deinit`.
     ///
     /// - Parameters:
-    ///   - object: Alive, or in its `deinit`. It may have no callbacks.
+    ///   - object: Alive, or in its `deinit`. It may have no callbacks. Of a
+    ///     ``CallbackOwner``, its owner ends.
     ///   - reason: Recorded for the object; its callbacks have `ownerDied`.
     ///   - timeout: How long to wait for calls on other threads; nil: not.
     /// - Returns: What is still running.
@@ -107,6 +110,9 @@
       _ object: AnyObject, reason: EndReason = .objectDied,
       waiting timeout: Duration? = nil
     ) -> Outcome {
+      if let object = object as? any CallbackOwner {
+        return object.callbacks.end(reason: reason, waiting: timeout)
+      }
       guard Liveness.isLive(handle), let owner = objects.take(object) else {
         return .ended
       }

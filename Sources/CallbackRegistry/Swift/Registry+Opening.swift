@@ -78,8 +78,9 @@
       isOpenedHere = true
     }
 
-    /// Takes up a live registry from its number. Releasing this object does
-    /// not close it.
+    /// Takes up a live registry from its number.
+    ///
+    /// Releasing this object does not close it.
     ///
     /// It is nil for every other number.
     ///

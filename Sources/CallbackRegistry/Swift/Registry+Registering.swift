@@ -61,8 +61,9 @@
       return try add(traits, owner, body)
     }
 
-    /// Registers a closure of several inputs. They are one tuple in
-    /// the type of the token.
+    /// Registers a closure of several inputs.
+    ///
+    /// They are one tuple in the type of the token.
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.
@@ -80,9 +81,10 @@
     >(
       _ label: String, owner: Owner? = nil, options: CallbackOptions = [],
       level: Level? = nil, file: StaticString = #fileID, line: UInt = #line,
-      _ body: @escaping @Sendable (
-        First, Second, repeat each Other
-      ) -> Output
+      _ body:
+        @escaping @Sendable (
+          First, Second, repeat each Other
+        ) -> Output
     ) throws(RegistryError) -> Registration<
       (First, Second, repeat each Other), Output
     > {

@@ -29,8 +29,9 @@
       }
     }
 
-    /// The object of that handle, made `new` if there is none. What it was
-    /// before is released when the lock is free.
+    /// The object of that handle, made `new` if there is none.
+    ///
+    /// What it was before is released when the lock is free.
     private static func sharedObject(
       of handle: UInt64, replacingBy new: Registry?
     ) -> Registry? {

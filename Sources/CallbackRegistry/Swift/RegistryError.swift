@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #if !hasFeature(Embedded)
-  /// Why something could not be done. Each case says what it was about.
+  /// Why something could not be done.
+  ///
+  /// Each case says what it was about.
   public enum RegistryError: Error {
     /// An argument is wrong; the explanation names it.
     case invalid(Explanation)

@@ -50,8 +50,10 @@
       UInt64(UInt(bitPattern: unsafeBitCast(Self.self, to: Int.self)))
     }
 
-    /// Whether the callback is live at this moment. This is advice: another
-    /// thread may end it meanwhile. Only a call is a guarantee.
+    /// Whether the callback is live at this moment.
+    ///
+    /// This is advice: another thread may end it meanwhile. Only a call is a
+    /// guarantee.
     public var isLive: Bool { Liveness.isLive(handle) }
 
     /// The life of the callback: who registered it, where and when, who ended
