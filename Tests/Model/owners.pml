@@ -4,10 +4,10 @@
  * from the beginning; slot 2 is free, and a registrar registers a child in
  * it, or in slot 1 once that is free again.
  *
- * NESTED: slot 1 is an owner too; slot 2 is registered under it.
- * ENDERS: how many threads end the owner; with NESTED the second ends slot 1.
- * CHILD_ENDERS: how many end the child that was there from the beginning.
- * READERS: how many threads call it. */
+ * NESTED: slot 1 is an owner too, and slot 2 is registered under it.
+ * ENDERS: threads that end the owner; with NESTED the second ends slot 1.
+ * CHILD_ENDERS, READERS: threads that end, or call, the child in slot 1.
+ * LIMBO: who ends that child may stop after the mark. */
 
 #define OWNERS
 #define SLOTS 3
@@ -18,10 +18,11 @@
 #ifndef ENDERS
 #define ENDERS 1
 #endif
-#ifndef CHILD_ENDERS
+#if defined(NESTED)
+#define CHILD_ENDERS 0
+#elif !defined(CHILD_ENDERS)
 #define CHILD_ENDERS 1
 #endif
-
 #ifndef REGISTRARS
 #define REGISTRARS 1
 #endif

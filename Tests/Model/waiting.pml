@@ -374,7 +374,13 @@ inline help(place) {
   register_wait(place)
 }
 
-/* What waits in limbo is settled by whoever waits for it. */
+/* What is parked is settled by whoever waits. */
+#if defined(LIMBO) && !defined(LIMBO_NOT_TAKEN)
+#define parked (limbo != 0)
+#else
+#define parked false
+#endif
+
 inline settle_limbo(place) {
   unregister_wait();
   unlock();
@@ -406,7 +412,7 @@ inline wait_for(place) {
   :: word[place] == next_free(token_of(place, 1)) ->        /* wait.check */
      result = ok;
      break
-  :: word[place] != next_free(token_of(place, 1)) && limbo == 0 ->
+  :: word[place] != next_free(token_of(place, 1)) && !parked ->
      look();                                                /* wait.look */
      if
      :: ready && !others && own != 0 ->
@@ -435,9 +441,9 @@ inline wait_for(place) {
         break
 #endif
      fi
-#if defined(LIMBO) && !defined(LIMBO_NOT_TAKEN)
-  :: word[place] != next_free(token_of(place, 1)) && limbo != 0 ->
-     settle_limbo(place)                                      /* wait.take */
+#ifdef LIMBO
+  :: word[place] != next_free(token_of(place, 1)) && parked ->
+     settle_limbo(place)                                    /* wait.take */
 #endif
   od;
   unregister_wait();

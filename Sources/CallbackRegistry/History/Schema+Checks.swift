@@ -40,7 +40,8 @@ extension Schema {
         coalesce(w.calls, 0) AS called,
         CASE WHEN EXISTS (SELECT 1 FROM purge)
           THEN t.call_rows - coalesce(w.calls, 0) ELSE 0 END AS purged,
-        t.aggregated, t.refusals AS refused, t.abandoned
+        t.aggregated, t.refusals AS refused,
+        min(t.abandoned, coalesce(t.outstanding, t.abandoned)) AS abandoned
       FROM token t
       LEFT JOIN written w ON w.run = t.run AND w.token = t.token
       WHERE t.kind = 2
@@ -146,7 +147,7 @@ extension Schema {
       settled_sequence
     FROM token
     WHERE settled_sequence IS NOT NULL
-      AND call_rows + aggregated + abandoned > attempts
+      AND call_rows + aggregated + min(abandoned, outstanding) > attempts
     UNION ALL
     SELECT 'a settled token has calls that were never over', run,
       printf('0x%016x', token), settled_sequence

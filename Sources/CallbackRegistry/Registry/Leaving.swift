@@ -115,9 +115,9 @@ package enum Leaving {
     guard let access = try? Access.of(token, thread: thread, bySpare: true)
     else { return }
     access.registry.pointee.abandoned.wrappingAdd(1, ordering: .relaxed)
-    let mode = Table.knownSlot(at: Handle.index(of: token))
-      .pointee.mode.load(ordering: .relaxed)
-    if mode & Mode.counted != 0 {
+    // The level may have been switched since the call began. What is recorded
+    // though it was not counted explains itself; the reverse would not.
+    if Table.knownSlot(at: Handle.index(of: token)).isKnownToHistory {
       access.registry.record(
         .abandoned, token, argument: cause, thread: thread)
     }
