@@ -51,11 +51,17 @@ void cbr_monitor_wake(void *monitor) {
 
 bool cbr_monitor_wait(void *monitor, uint64_t deadline) {
   struct monitor *on = monitor;
-  if (deadline == UINT64_MAX)
-    return pthread_cond_wait(&on->condition, &on->lock) == 0;
   struct timespec when = {.tv_sec = (time_t)(deadline / 1000000000u),
                           .tv_nsec = (long)(deadline % 1000000000u)};
-  return pthread_cond_timedwait(&on->condition, &on->lock, &when) != ETIMEDOUT;
+  /* A thread that is cancelled here would keep the lock for ever: it is
+   * cancelled when it has come back to its program. */
+  int before, problem;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  problem = deadline == UINT64_MAX
+                ? pthread_cond_wait(&on->condition, &on->lock)
+                : pthread_cond_timedwait(&on->condition, &on->lock, &when);
+  pthread_setcancelstate(before, NULL);
+  return problem != ETIMEDOUT;
 }
 
 void cbr_monitors_of_process_renew(void) {

@@ -241,7 +241,7 @@ static void B8_leavingRunsUnderNoLock(void) {
   EQUAL(1, life.destroyed);
 }
 
-/* -------------------------------------------------------- never returning -- */
+/* ------------------------------------------------------- never returning -- */
 
 static void end_thread(void *argument) {
   (void)argument;

@@ -128,7 +128,7 @@ static void G16_staleUseDuringANewerCall(void) {
   EQUAL(1, old.destroyed);
 }
 
-/* -------------------------------------------------------- in the callback -- */
+/* ------------------------------------------------------- in the callback -- */
 
 static void end_own(void *argument) {
   ending *it = argument;
@@ -253,7 +253,45 @@ static void B12_registersWhileItsOwnerDies(void) {
   EQUAL(0, it.life.destroyed);
 }
 
-/* -------------------------------------------------------- freeing what when */
+/* A12: producers call what belongs to an object while it dies. */
+typedef struct observed {
+  life lives[8];
+  cbr_token tokens[8];
+  _Atomic bool is_gone; /* its death has returned */
+} observed;
+
+static void produce(void *argument) {
+  observed *it = argument;
+  for (int each = 0; each < 400; each++) {
+    bool was_gone = atomic_load(&it->is_gone);
+    cbr_status status = subject_visit(it->tokens[each % 8],
+                                      &it->lives[each % 8]);
+    CHECK(status == CBR_OK ? !was_gone : status == CBR_E_STALE);
+  }
+}
+
+static void A12_objectDiesUnderItsProducers(void) {
+  for (int round = 0; round < TIMES(150, 40); round++) {
+    observed it = {0};
+    int *object = malloc(sizeof *object);
+    cbr_owner owner = CBR_NONE;
+    worker producers[3];
+    EXPECT(CBR_OK, cbr_owner_for_object(registry, object, "object", &owner));
+    for (int each = 0; each < 8; each++)
+      it.tokens[each] = add_subject(&it.lives[each], owner);
+    for (int each = 0; each < 3; each++)
+      start(&producers[each], "producer", produce, &it);
+    if (round % 2) sched_yield();
+    cbr_status status = cbr_object_died(registry, object);
+    CHECK(status == CBR_OK || status == CBR_PENDING);
+    atomic_store(&it.is_gone, true);
+    free(object);
+    for (int each = 0; each < 3; each++) join(&producers[each]);
+    for (int each = 0; each < 8; each++) EQUAL(1, it.lives[each].destroyed);
+  }
+}
+
+/* ----------------------------------------------------- freeing what when -- */
 
 /* PENDING says that the context is in use; destroy says that it is not. */
 static void A16_pendingUntilDestroyHasRun(void) {
@@ -291,7 +329,7 @@ static void A21_destroyAloneFrees(void) {
   }
 }
 
-/* -------------------------------------------------------------- one-shots -- */
+/* ------------------------------------------------------------- one-shots -- */
 
 /* Another thread comes while the first has consumed it, and is inside. */
 static void G27_oneShotOfTwoCallers(void) {
@@ -372,6 +410,7 @@ int main(void) {
   TEST(A10_endsItselfInTheMiddleOfADrain);
   TEST(A11_endsTheNextOne);
   TEST(B12_registersWhileItsOwnerDies);
+  TEST(A12_objectDiesUnderItsProducers);
   TEST(A16_pendingUntilDestroyHasRun);
   TEST(A21_destroyAloneFrees);
   TEST(G27_oneShotOfTwoCallers);

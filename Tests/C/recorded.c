@@ -180,7 +180,7 @@ static void A1_switchedOnByTwoAtOnce(void) {
 /* Another thread is the last to leave, and finishes the registry: close
  * returns when everything is in the file. */
 static void G14_closeReturnsWhenAllIsWritten(void) {
-  for (int round = 0; round < TIMES(40, 15); round++) {
+  for (int round = 0; round < TIMES(15, 8); round++) {
     open_kept(CBR_LEVEL_CALLS);
     life life = {0};
     cbr_token token;

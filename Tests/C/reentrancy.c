@@ -407,8 +407,8 @@ static uint32_t next_level(void) {
 static void make_scene(const struct row *row, enum place place,
                        enum subject subject) {
   /* What is gone can only be explained by the history. */
-  uint32_t level = row->attempt == try_explain ? CBR_LEVEL_CALLS
-                                               : next_level();
+  bool needs_history = row->attempt == try_explain && place == IN_CLOSE;
+  uint32_t level = needs_history ? CBR_LEVEL_CALLS : next_level();
   memset(&scene, 0, sizeof scene);
   scene.row = row;
   scene.place = place;

@@ -71,7 +71,7 @@ static uint32_t draw(uint32_t below) {
 
 static void act(void *argument);
 
-/* ---------------------------------------------------------------- the oracle */
+/* ------------------------------------------------------------ the oracle -- */
 
 static void note_end(entry *it) { atomic_store(&it->is_ended, true); }
 

@@ -148,6 +148,34 @@ static void G11_deepCallsAreLeftInAnyOrder(void) {
   EQUAL(mark, cbr_mark());
 }
 
+/* ------------------------------------------------------- many registries -- */
+
+/* One thread records in many registries in turn, in each again and again: it
+ * has one ring in each, and forgets those of closed ones. */
+static void A5_oneThreadInManyRegistries(void) {
+  enum { COUNT = 100, TURNS = 5 };
+  static cbr_registry registries[COUNT];
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.ring_bytes = 4096;
+  for (int each = 0; each < COUNT; each++)
+    EXPECT(CBR_OK, cbr_registry_open(&options, &registries[each]));
+  for (int turn = 0; turn < TURNS; turn++)
+    for (int each = 0; each < COUNT; each++) {
+      life life = {0};
+      cbr_token token;
+      EXPECT(CBR_OK, subject_register(registries[each], &life, CBR_NONE,
+                                      &token));
+      EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
+    }
+  for (int each = 0; each < COUNT; each++) {
+    /* One row says whose ring it is, one that the registry was opened, and
+     * three tell the life of each token. */
+    EQUAL(2 + 3 * TURNS, statistics_of(registries[each]).events_emitted);
+    EQUAL(0, statistics_of(registries[each]).events_lost);
+    EXPECT(CBR_OK, cbr_registry_close(registries[each], CBR_FOREVER));
+  }
+}
+
 /* --------------------------------------------------------- ending inside -- */
 
 typedef struct leaver {
@@ -209,7 +237,7 @@ static void G11_threadsThatComeAndGo(void) {
   }
 }
 
-/* ------------------------------------------- when the thread's record is gone */
+/* -------------------------------------- when the thread's record is gone -- */
 
 static pthread_key_t keys[2];
 static _Atomic int destructors;
@@ -276,6 +304,7 @@ int main(void) {
   TEST(G11_manyThreadsInsideManyCalls);
   TEST(G11_deepRecursionIsProtected);
   TEST(G11_deepCallsAreLeftInAnyOrder);
+  TEST(A5_oneThreadInManyRegistries);
   TEST(G11_waitForAThreadThatEndsInside);
   TEST(G11_threadsThatComeAndGo);
   TEST(J22_destructorsUseTheLibrary);

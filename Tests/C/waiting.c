@@ -294,6 +294,29 @@ static void G15_visitorEndsWhileACloserWaits(void) {
   EXPECT(CBR_E_CLOSED, cbr_invalidate(token, CBR_REASON_ENDED));
 }
 
+/* A waiter that is cancelled waits to its end, and leaves no lock behind. */
+static void G15_cancelledWaiter(void) {
+  life life = {0};
+  cbr_token token = add_subject(&life, CBR_NONE);
+  visit call = VISIT(token, &life);
+  ending endings[2] = {ENDING(token), ENDING(token)};
+  worker caller, waiters[2];
+  gate inside;
+  start_inside(&caller, &call, &inside);
+  for (int each = 0; each < 2; each++) {
+    start(&waiters[each], "waiter", wait_for, &endings[each]);
+    CHECK(!run_far(&waiters[each]));
+  }
+  EQUAL(0, pthread_cancel(waiters[0].thread));
+  CHECK(!run_far(&waiters[0]));
+  open_gate(&inside);
+  join(&caller);
+  for (int each = 0; each < 2; each++) join(&waiters[each]);
+  EXPECT(CBR_OK, endings[0].status);
+  EXPECT(CBR_ALREADY, endings[1].status);
+  EQUAL(1, life.destroyed);
+}
+
 /* DEFERRED means that nothing else runs: another thread has claimed what
  * belongs to the same owner, and has not begun its destroy. */
 static void G15_deferredAfterWhatOthersHaveClaimed(void) {
@@ -343,6 +366,7 @@ int main(void) {
   TEST(B4_waitInOwnCallCoversOthers);
   TEST(B15_oneShotWaitsForItself);
   TEST(G15_visitorEndsWhileACloserWaits);
+  TEST(G15_cancelledWaiter);
   TEST(G15_deferredAfterWhatOthersHaveClaimed);
   close_registry(registry);
   return finish();

@@ -5,8 +5,13 @@ import Synchronization
 
 /// A ring in which a thread records, of the recorder with that identity.
 ///
-/// When the recorder is gone the identity never matches again.
+/// When the recorder is gone the identity never matches again. So that a
+/// thread that sees many recorders come and go remembers few, it forgets all
+/// when there are `limit`; of a recorder that is still there, it is given the
+/// ring that bears its number.
 struct HeldRing {
+  static let limit = 64
+
   let identity: UInt64
   let ring: RingPointer
   let next: UnsafeMutablePointer<HeldRing>?
@@ -27,9 +32,12 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   private func findRing(of recorder: RecorderPointer) -> RingPointer? {
     let identity = recorder.pointee.identity
     var held = pointee.heldRings
+    var count = 0
     while let each = held, each.pointee.identity != identity {
       held = each.pointee.next
+      count += 1
     }
+    if held == nil, count >= HeldRing.limit { forgetRings() }
     guard let ring = held?.pointee.ring ?? takeRing(of: recorder) else {
       recorder.pointee.withoutRing.wrappingAdd(1, ordering: .relaxed)
       return nil

@@ -101,9 +101,11 @@ package enum Mode {
   /// Its word stays live until nothing belongs to it any more, so that late
   /// callers are still recorded.
   package static let closing: UInt32 = 512
+  /// The level was switched since the handle was given out.
+  package static let switched: UInt32 = 1024
 
   /// What the short path of a call can do.
-  package static let plain = counted | wasCounted | ownLevel
+  package static let plain = counted | wasCounted | ownLevel | switched
 
   package static let levelMask = counted | timed
 }

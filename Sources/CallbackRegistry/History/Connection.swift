@@ -68,8 +68,6 @@ struct Connection {
 
   var lastRow: Int64 { sqlite3_last_insert_rowid(raw) }
 
-  var isInTransaction: Bool { sqlite3_get_autocommit(raw) == 0 }
-
   var isReadOnly: Bool {
     let main: StaticString = "main"
     return sqlite3_db_readonly(raw, main.characters) == 1
@@ -112,12 +110,22 @@ struct Connection {
   func sync() throws(DatabaseError) {
     try execute("PRAGMA synchronous = FULL")
     defer { try? execute("PRAGMA synchronous = NORMAL") }
-    try execute(
-      """
-      BEGIN IMMEDIATE;
-      UPDATE meta SET value = value WHERE name = 'next_sequence';
-      COMMIT;
-      """)
+    do throws(DatabaseError) {
+      try execute(
+        """
+        BEGIN IMMEDIATE;
+        UPDATE meta SET value = value WHERE name = 'next_sequence';
+        COMMIT;
+        """)
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Ends a transaction that failed, unless SQLite has done so itself.
+  func rollBack() {
+    if sqlite3_get_autocommit(raw) == 0 { try? execute("ROLLBACK") }
   }
 
   /// Copies the write-ahead log into the database as far as readers allow.

@@ -77,7 +77,7 @@ struct Database {
       try connection.execute("COMMIT")
       return run
     } catch {
-      if connection.isInTransaction { try? connection.execute("ROLLBACK") }
+      connection.rollBack()
       throw error
     }
   }

@@ -4,6 +4,9 @@ import CPlatform
 import Synchronization
 
 extension UnsafeMutablePointer where Pointee == History {
+  /// How long closing tries to prepare a writer.
+  private static var closingPatience: UInt64 { 1_000_000_000 }
+
   /// Starts the writer thread if there is none.
   ///
   /// Called for every new ring; an idle history has no thread.
@@ -24,6 +27,7 @@ extension UnsafeMutablePointer where Pointee == History {
   /// The body of the writer thread.
   private func writeUntilClosed() {
     var status = Status.audit
+    var closingDeadline: Deadline?
     while true {
       if let writer = makeWriter() {
         status = writer.pointee.loop()
@@ -31,7 +35,7 @@ extension UnsafeMutablePointer where Pointee == History {
         break
       }
       setState(.degraded)
-      if pauseUntilClosing() { break }
+      if pause(closingUntil: &closingDeadline) { break }
     }
     finish(status)
   }
@@ -68,11 +72,16 @@ extension UnsafeMutablePointer where Pointee == History {
     Memory.release(writer)
   }
 
-  /// Waits before the next try to prepare; true when that is not to be.
-  private func pauseUntilClosing() -> Bool {
+  /// Waits before the next try to prepare.
+  ///
+  /// True: the history is being closed, and it has been tried for long enough.
+  private func pause(closingUntil deadline: inout Deadline?) -> Bool {
     let orders = recorder.pointee.writer.locked { pointee.orders }
     report { reached in reached.failed = orders.flushes }
-    if orders.isClosing { return true }
+    if orders.isClosing {
+      deadline = deadline ?? .after(Self.closingPatience)
+      if deadline?.hasPassed == true { return true }
+    }
     pauseAfterFailure(nanoseconds: 100_000_000, after: orders)
     return false
   }

@@ -41,7 +41,7 @@ struct Segments {
       try Schema.viewSegments(from: kept, through: last + 1, on: connection)
       try connection.execute("COMMIT")
     } catch {
-      if connection.isInTransaction { try? connection.execute("ROLLBACK") }
+      connection.rollBack()
       throw error
     }
     first = kept

@@ -15,7 +15,7 @@ struct Turn {
 }
 
 // Methods of the pointer, not of the structure: several threads are in them
-// at once, and each access to a field must be one of its own.
+// at once, and each access to a field must be one of its own (which += is not).
 extension UnsafeMutablePointer where Pointee == Turn {
   func takeAsWriter() {
     pointee.monitor.lock()
@@ -37,8 +37,8 @@ extension UnsafeMutablePointer where Pointee == Turn {
   private func waitAsReader(until deadline: Deadline) -> Bool {
     pointee.monitor.lock()
     defer { pointee.monitor.unlock() }
-    pointee.readers += 1
-    defer { pointee.readers -= 1 }
+    pointee.readers = pointee.readers + 1
+    defer { pointee.readers = pointee.readers - 1 }
     while pointee.isTaken {
       guard pointee.monitor.wait(until: deadline) else {
         // The writer may be waiting for this reader alone.

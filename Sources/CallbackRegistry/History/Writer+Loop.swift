@@ -41,11 +41,28 @@ extension Writer {
         history.pauseAfterFailure(nanoseconds: fault.pause, after: orders)
         continue
       }
-      let isDone = hasReachedTargets && settle(orders)
-      if orders.isClosing, isDone, isDrained { return .ok }
-      if outcome == .full || !isDone || orders.isClosing { continue }
-      rest(after: outcome)
+      let isDone = hasReachedTargets
+      if isDone, !settle(orders) {
+        if orders.isClosing { return .audit }
+        history.pauseAfterFailure(nanoseconds: fault.pause, after: orders)
+        continue
+      }
+      if orders.isClosing {
+        if isDone, isDrained { return .ok }
+        closingSince = closingSince ?? cbr_monotonic_nanoseconds()
+        if outcome == .nothing, givesUpClosing { return .audit }
+      }
+      let isMoreKnown = outcome != .nothing && (!isDone || orders.isClosing)
+      if outcome == .full || isMoreKnown { continue }
+      rest(isWaitedFor: !isDone || orders.isClosing)
     }
+  }
+
+  /// Closing finds nothing to write, but something is left in rings for which
+  /// there is no memory.
+  private var givesUpClosing: Bool {
+    guard let closingSince else { return false }
+    return cbr_monotonic_nanoseconds() &- closingSince > Self.closingPatience
   }
 
   /// Times cannot be converted before the counter has been measured.
@@ -96,6 +113,7 @@ extension Writer {
   private mutating func settle(_ orders: History.Orders) -> Bool {
     let needsSync = orders.syncs > synced && history.pointee.path != nil
     let needsExit = orders.isExiting && !isExitNoted
+    guard needsSync || needsExit || settled < flushing else { return true }
     if needsSync || needsExit {
       history.pointee.turn.takeAsWriter()
       defer { history.pointee.turn.give() }
@@ -109,6 +127,7 @@ extension Writer {
       isExitNoted = isExitNoted || needsExit
     }
     synced = orders.syncs
+    settled = flushing
     let number = flushing
     let isExitNoted = isExitNoted
     history.report { reached in
@@ -127,11 +146,11 @@ extension Writer {
   }
 
   /// Waits until it is time for the next batch, or the writer is wanted.
-  private mutating func rest(after outcome: Outcome) {
+  private mutating func rest(isWaitedFor: Bool) {
     let idle = cbr_monotonic_nanoseconds() &- lastWriting
     if idle > Self.idleAfter, hasLog { checkpoint() }
     let time =
-      fullness >= 64
+      fullness >= 64 || isWaitedFor
       ? Self.shortestRest
       : fullness >= 16
         ? Self.shortRest

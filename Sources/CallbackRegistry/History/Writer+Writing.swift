@@ -52,8 +52,7 @@ extension Writer {
   }
 
   private mutating func revert() {
-    // SQLite has rolled back by itself after some errors.
-    if connection.isInTransaction { try? connection.execute("ROLLBACK") }
+    connection.rollBack()
     callbacks.revert()
     sites.revert()
     tokens.clear()

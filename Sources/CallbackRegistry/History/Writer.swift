@@ -48,10 +48,13 @@ struct Writer: ~Copyable {
   /// A pair of clock stamps that has no row yet.
   var sync: TickClock.Sample?
   var fault = Fault()
-  /// The last flush that was asked for, and the last that was synced.
+  /// The last flush that was asked for, that was done, and that was synced.
   var flushing: UInt64 = 0
+  var settled: UInt64 = 0
   var synced: UInt64 = 0
   var isExitNoted = false
+  /// When closing began.
+  var closingSince: UInt64?
   /// When a batch was last written.
   var lastWriting: UInt64
   /// How full the fullest ring was since the last rest, in 1/256.

@@ -106,6 +106,7 @@ extension UnsafeMutablePointer where Pointee == Recorder {
   package func takeRing(
     for thread: ThreadIdentity, isAlive: (UInt32) -> Bool
   ) -> RingPointer? {
+    if let own = ring(heldBy: thread.number) { return own }
     var ring = firstRing
     while let each = ring {
       let holder = each.pointee.holder.load(ordering: .acquiring)
@@ -119,6 +120,16 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     let taken = ring ?? addRing(holder: thread.number)
     if let taken { announce(thread, in: taken) }
     return taken
+  }
+
+  /// The ring of a thread that has forgotten it (HeldRings.swift).
+  private func ring(heldBy number: UInt32) -> RingPointer? {
+    var ring = firstRing
+    while let each = ring {
+      if each.pointee.holder.load(ordering: .relaxed) == number { return each }
+      ring = each.pointee.next
+    }
+    return nil
   }
 
   private func addRing(holder: UInt32) -> RingPointer? {

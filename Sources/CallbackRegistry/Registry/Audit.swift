@@ -24,16 +24,11 @@ package enum Audit {
       let registry = access.registry
       if isToken {
         let slot = Table.knownSlot(at: Handle.index(of: handle))
-        guard
-          registry.setLevel(
-            level, of: handle, slot: slot, isOwn: true, thread: thread)
+        guard registry.setLevel(level, of: handle, slot: slot, thread: thread)
         else { throw Access.absent(handle) }
       } else {
         registry.setLevel(level, thread: thread)
       }
-      // Said even when the level is off from here on.
-      registry.record(
-        .leveled, handle, argument: level.rawValue, thread: thread)
       return .ok
     } catch {
       return thread.fail(error, about: handle)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Synchronization
 
 /// What is to be registered.
@@ -154,7 +155,7 @@ struct NewSlot {
   let kind: HandleKind
   let origin: Origin
   let owner: UInt64
-  let mode: UInt32
+  var mode: UInt32
   let thread: ThreadPointer
   /// The address that an owner stands for; 0: none.
   var object: UInt64 = 0
@@ -209,9 +210,11 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     var owner = pointee.handle
     var typeTag: UInt64 = 0
     var pin: UInt32?
-    let isRecorded = new.kind != .lease && new.mode & Mode.wasCounted != 0
+    var new = new
     let status: Status = pointee.lock.locked {
       var status = Status.ok
+      follow(level, &new)
+      let isRecorded = new.kind != .lease && new.mode & Mode.wasCounted != 0
       guard let taken = takeSlot(status: &status) else { return status }
       status = checkOwner(new.owner)
       if status == .ok, new.object != 0 {
@@ -259,7 +262,30 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         owner, UInt64(new.origin.callback) << 32 | UInt64(new.origin.site),
         typeTag),
       thread: new.thread)
+    recordSwitched(handle, since: new)
     Entering.withdraw(pin, handle, thread: new.thread)
+  }
+
+  /// Gives what is new the registry's level of this moment, unless it has one
+  /// of its own. The lock is held: a switch has not yet come, or finds it.
+  private func follow(_ level: Level, _ new: inout NewSlot) {
+    guard new.kind != .lease, new.mode & Mode.ownLevel == 0 else { return }
+    new.mode = new.mode & ~(Mode.levelMask | Mode.wasCounted) | level.mode
+  }
+
+  /// Says again at which level a token is, when that was switched while its
+  /// registration was on its way to the history (Levels.swift).
+  private func recordSwitched(_ handle: UInt64, since new: NewSlot) {
+    // Either the switch is seen here, or it sees the registration recorded.
+    cbr_full_fence()
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    let mode = slot.pointee.mode.load(ordering: .relaxed)
+    let present = mode & Mode.ownLevel != 0 ? Level(mode: mode) : level
+    guard new.kind == .token,
+      mode & Mode.switched != 0 || present != Level(mode: new.mode)
+    else { return }
+    record(
+      .leveled, handle, argument: present.rawValue, thread: new.thread)
   }
 
   private func failure(_ status: Status, owner: UInt64) -> Status {
