@@ -262,7 +262,7 @@ typedef struct cbr_statistics {
   uint64_t refused;           /* attempts to call */
   uint64_t abandoned;         /* calls whose thread ended or jumped out */
   uint64_t slots;             /* handles it can hold without growing */
-  uint64_t retired_slots;     /* used up for good (G2) */
+  uint64_t retired_slots;     /* of this registry, used up for good (G2) */
   uint64_t memory_bytes;      /* of slots; process-wide figures follow */
   uint64_t threads;           /* that use the library now */
   uint64_t heavy_fences;      /* membarrier calls or their substitute */
@@ -364,8 +364,9 @@ typedef struct cbr_registration {
  *   what  borrowed; everything in it but the context is copied
  *   out   receives the token. It is set before another thread can see the
  *         registration, so the callback itself may use it
- * CBR_OK; CBR_E_INVALID both or neither of function and interface, a required
- * method is missing (named), text too long, unknown flags; CBR_E_INTERFACE the
+ * CBR_OK; CBR_E_INVALID both or neither of function and interface, methods or
+ * a type tag where they do not belong, a required method is missing (named),
+ * text too long, unknown flags; CBR_E_INTERFACE the
  * interface's methods differ from those known; CBR_E_FOREIGN the owner is of
  * another registry; CBR_E_DYING the owner's or registry's end has begun;
  * CBR_E_NOMEM; CBR_E_LIMIT no more slots.
@@ -428,7 +429,8 @@ cbr_status cbr_enter_method(cbr_token token, const cbr_interface *interface,
 
 /* Ends a call. The token's destroy may run here, when this was the last call
  * of a dead token.
- *   call  from a successful enter on this thread; cleared on success
+ *   call  from a successful enter on this thread; its token is cleared on
+ *         success
  * CBR_OK; CBR_E_INVALID there is no such call in flight on this thread (left
  * twice, unwound, never entered, entered on another thread); CBR_E_FORKED.
  * Calls may be left in any order. */
@@ -451,7 +453,8 @@ CBR_WARN_UNUSED
 cbr_status cbr_lease(cbr_token token, cbr_lease_handle *out);
 
 /* Gives the function and context of a leased token, also after the token's
- * end; valid until cbr_lease_end. There is nothing to leave.
+ * end; valid until cbr_lease_end. There is nothing to leave. Type tag and
+ * thread are not compared: whoever took the lease knows what it holds.
  * CBR_OK; CBR_E_INTERFACE it has methods instead of a function. */
 CBR_WARN_UNUSED
 cbr_status cbr_lease_get(cbr_lease_handle lease, cbr_call *call);
@@ -476,6 +479,8 @@ cbr_status cbr_unwind(size_t mark);
  * leases remain elsewhere, and destroy runs where the last is over;
  * CBR_DEFERRED the calling thread is inside it; CBR_ALREADY it was dead before
  * (cbr_last_error says when and by whom).
+ * What belonged to a registry that has been closed is CBR_E_CLOSED; the
+ * registry itself is CBR_ALREADY.
  * Ending twice is harmless and never touches a newer holder of the slot (G16).
  * Blocking: no user code is waited for. */
 CBR_WARN_UNUSED
