@@ -267,7 +267,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   }
 
   /// Gives what is new the registry's level of this moment, unless it has one
-  /// of its own. The lock is held: a switch has not yet come, or finds it.
+  /// of its own.
+  ///
+  /// The lock is held: a switch has not yet come, or finds it.
   private func follow(_ level: Level, _ new: inout NewSlot) {
     guard new.kind != .lease, new.mode & Mode.ownLevel == 0 else { return }
     new.mode = new.mode & ~(Mode.levelMask | Mode.wasCounted) | level.mode
