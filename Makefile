@@ -131,7 +131,8 @@ counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
 test_parts := test-build test-documentation test-c test-c-fallback \
-  test-c-tsan test-c-asan test-swift test-model test-examples test-demo lint
+  test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
+  test-swift test-model test-examples test-demo lint
 .PHONY: test-programs swift-tests $(test_parts)
 
 # Everything is compiled first, on two cores; then the parts run one by one.
@@ -230,17 +231,20 @@ test-c: $(programs:%=build/hooks/%.test)
 	$(call each,$^)
 
 # Where membarrier is refused, every call pays for a full fence.
-test-c-fallback: export CBR_FORCE_FALLBACK := 1
+test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \
+  export CBR_FORCE_FALLBACK := 1
 test-c-fallback: $(programs:%=build/hooks/%.test)
 	$(call each,$^)
 
-test-c-tsan: export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0
-test-c-tsan: $(programs:%=build/tsan/%.test)
+test-c-tsan test-c-tsan-fallback: export TSAN_OPTIONS := \
+  halt_on_error=1:die_after_fork=0
+test-c-tsan test-c-tsan-fallback: $(programs:%=build/tsan/%.test)
 	$(call each,$^)
 
-test-c-asan: export ASAN_OPTIONS := detect_stack_use_after_return=1
-test-c-asan: export UBSAN_OPTIONS := print_stacktrace=1
-test-c-asan: $(programs:%=build/asan/%.test)
+test-c-asan test-c-asan-fallback: export ASAN_OPTIONS := \
+  detect_stack_use_after_return=1
+test-c-asan test-c-asan-fallback: export UBSAN_OPTIONS := print_stacktrace=1
+test-c-asan test-c-asan-fallback: $(programs:%=build/asan/%.test)
 	$(call each,$^)
 
 swift-tests:
