@@ -233,6 +233,36 @@ static void G12_closedInAVisitor(void) {
   EXPECT(CBR_ALREADY, cbr_registry_close(registry, CBR_FOREVER));
 }
 
+/* ------------------------------------------------- nobody waits for it -- */
+
+/* A token without destroy is marked, and not yet parked, while what it belongs
+ * to ends: nobody waits, and nothing else ends, so it must not stay parked. */
+static void D3_parkedAfterItsOwnerOrRegistryEnded(void) {
+  for (int by_owner = 0; by_owner < 2; by_owner++) {
+    cbr_registry registry = open_registry("closing", CBR_LEVEL_OFF);
+    cbr_owner owner = add_owner(registry, "owner");
+    cbr_token token;
+    EXPECT(CBR_OK, CBR_REGISTER(registry, "plain", nothing, NULL, NULL, owner,
+                                &token));
+    ending ending = ENDING(token);
+    worker ender;
+    gate marked = GATE(END_MARKED, token, &ender);
+    close_gate(&marked);
+    start(&ender, "ender", end_it, &ending);
+    await_gate(&marked);
+    EXPECT(CBR_PENDING,
+           cbr_invalidate(by_owner ? owner : registry, CBR_REASON_ENDED));
+    open_gate(&marked);
+    join(&ender);
+    EXPECT(CBR_OK, ending.status);
+    if (by_owner) {
+      EQUAL(0, statistics_of(registry).unsettled);
+      close_registry(registry);
+    }
+    EXPECT(CBR_E_CLOSED, cbr_invalidate(token, CBR_REASON_ENDED));
+  }
+}
+
 /* ------------------------------------------------------------- later on -- */
 
 /* C7: a close that could not finish is not undone, and not done twice. */
@@ -339,6 +369,7 @@ int main(void) {
   TEST(A8_closeAgainstEverything);
   TEST(G12_closedInItsCallback);
   TEST(G12_closedInAVisitor);
+  TEST(D3_parkedAfterItsOwnerOrRegistryEnded);
   TEST(C7_closeIsRetried);
   TEST(D3_endedAfterItsRegistry);
   TEST(A12_closedWhileInUse);

@@ -128,12 +128,45 @@ struct ObjectTests {
 
   @Test("Dead objects that are never called again do not pile up (F14)")
   func registeringFindsTheDead() throws {
+    /// Keeps a dead object's memory, so that no other object comes there.
+    struct Grave {
+      unowned let listener: Listener
+    }
     let registry = try Registry(level: .lifecycle)
-    for _ in 0..<5_000 {
+    var graves: [Grave] = []
+    for _ in 0..<2_000 {
       let listener = Listener()
+      graves.append(Grave(listener: listener))
       _ = try registry.register("hear", owner: listener) { $0.hear() }.keep()
     }
     #expect(try registry.statistics.liveTokens < 100)
+    #expect(graves.count == 2_000)
+  }
+
+  @Test("Looking for the dead releases nobody under a lock (B8, G13)")
+  func lookingRacesReleases() throws {
+    let registry = try Registry(level: .off)
+    let died = Counter()
+    let isOver = Counter()
+    let looker = Worker {
+      while isOver.count == 0 { _ = try? registry.leaks() }
+    }
+    for _ in 0..<200 {
+      var listeners = (0..<32).map { _ in
+        Listener {
+          // Takes every lock that looking takes; it would wait for itself.
+          if (try? registry.leaks()) != nil { died.increment() }
+        }
+      }
+      for listener in listeners {
+        _ = try registry.register("hear", owner: listener) { $0.hear() }.keep()
+      }
+      while listeners.popLast() != nil {}
+    }
+    isOver.increment()
+    looker.join()
+    #expect(died.count == 6_400)
+    #expect(try registry.leaks().isEmpty)
   }
 
   @Test("A new object at an old address is not mistaken for it (C19, G18)")

@@ -128,6 +128,21 @@ struct RegistryTests {
     #expect(error?.name == "stale")
   }
 
+  @Test("A file is whole when its registry is released just before the exit")
+  func releaseBeforeExit() async throws {
+    let path = temporaryPath()
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      let registry = try Registry(history: .file(path))
+      let token = try registry.register("last") {}.keep()
+      for _ in 0..<10_000 { try token.call() }
+    }
+    let life = try rows(
+      "SELECT calls FROM token_life WHERE label = 'last'", in: path)
+    #expect(life == ["10000"])
+    #expect(try rows("SELECT ended FROM run", in: path) == ["closed"])
+    try expectSoundHistory(path)
+  }
+
   @Test("Closing inside a callback is deferred, and happens (G12)")
   func closingInside() throws {
     let registry = try Registry()
