@@ -397,12 +397,47 @@ static void H11_membarrierIsRefused(void) {
   EQUAL(0, run_task("no_membarrier", "ENOSYS"));
 }
 
+/* Threads that begin to use the library at the same moment. */
+enum { FIRST = 8 };
+static pthread_barrier_t first_barrier;
+
+static void use_first(void *argument) {
+  cbr_registry *own = argument;
+  life life = {0};
+  cbr_token fresh;
+  pthread_barrier_wait(&first_barrier);
+  *own = open_registry("first", CBR_LEVEL_OFF);
+  EXPECT(CBR_OK, subject_register(*own, &life, CBR_NONE, &fresh));
+  EXPECT(CBR_OK, subject_visit(fresh, &life));
+  EXPECT(CBR_OK, cbr_invalidate(fresh, CBR_REASON_ENDED));
+  EQUAL(1, statistics_of(*own).fork_handlers);
+  close_registry(*own);
+}
+
+static int use_first_at_once(void) {
+  worker workers[FIRST];
+  cbr_registry registries[FIRST];
+  pthread_barrier_init(&first_barrier, NULL, FIRST);
+  for (int each = 0; each < FIRST; each++)
+    start(&workers[each], "first", use_first, &registries[each]);
+  for (int each = 0; each < FIRST; each++) join(&workers[each]);
+  for (int each = 1; each < FIRST; each++)
+    CHECK(registries[each] != registries[0]);
+  return failures_of_test != 0;
+}
+
+static void H3_firstUseByManyAtOnce(void) {
+  for (int each = 0; each < 5; each++)
+    EQUAL(0, run_task("use_first_at_once", "-"));
+}
+
 static int run_named(const char *name, const char *argument) {
   leaves_things_behind = true;
   if (strcmp(name, "exit_with_threads") == 0)
     return exit_with_threads(argument);
   if (strcmp(name, "use_in_exit_handlers") == 0)
     return use_in_exit_handlers(argument);
+  if (strcmp(name, "use_first_at_once") == 0) return use_first_at_once();
   return run_without_membarrier(strcmp(argument, "EPERM") ? ENOSYS : EPERM);
 }
 
@@ -411,6 +446,7 @@ int main(int count, char **arguments) {
   TEST(H1_childIsRefusedWhatItInherited);
   TEST(H2_childEndsAndTheHistoryStays);
   TEST(H3_oneForkHandlerForAThousandRegistries);
+  TEST(H3_firstUseByManyAtOnce);
   TEST(H4_childWritesAHistoryOfItsOwn);
   TEST(H1_forkInACallback);
   TEST(J25_forksWhileThreadsWork);

@@ -18,7 +18,7 @@
 //             stored once (releasing) before a pin in it
 //   next      of a block, likewise
 // Memory: blocks are never freed while the record lives.
-// Tried to break by: Tests/Model, Tests/C (pairs.c, stress.c).
+// Tried to break by: Tests/Model, Tests/C (fences.c, pairs.c, stress.c).
 
 import CPlatform
 import Synchronization
