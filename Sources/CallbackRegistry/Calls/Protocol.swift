@@ -107,13 +107,8 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   /// Whether the record is of a call that this thread is inside.
   @inline(__always)
   package func isInside(_ call: CallPointer) -> Bool {
-    let index = call.pointee.depth
     let token = call.pointee.token
-    guard token != Handle.none, index < ownDepth else { return false }
-    if index < Pins.inlineCount {
-      return inlineCell(index).pointee.load(ordering: .relaxed) == token
-    }
-    return ownPin(index) == token
+    return token != Handle.none && ownPin(call.pointee.depth) == token
   }
 
   /// Ends a call that `isInside`: accounts for it, clears its pin, and looks

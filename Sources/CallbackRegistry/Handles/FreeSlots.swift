@@ -46,8 +46,6 @@ package struct FreeSlots: ~Copyable {
       slot.pointee.word.store(
         Handle.freeWord(generation: next, next: Slot.noIndex),
         ordering: .releasing)
-      ProcessState.shared.pointee.retiredSlots.wrappingAdd(
-        1, ordering: .relaxed)
       return false
     }
     append(index, slot: slot, generation: next)

@@ -48,7 +48,6 @@ package enum SlotState: UInt64 {
 /// given out.
 package enum Handle {
   package static let none: UInt64 = 0
-  package static let indexBits: UInt64 = 26
   package static let slotLimit: UInt32 = 1 << 26
   package static let stateMask: UInt64 = 3
 

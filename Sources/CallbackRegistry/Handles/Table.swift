@@ -35,7 +35,6 @@ package struct ProcessState: ~Copyable {
   package let threadCount = Atomic<UInt32>(0)
   package let threadNumber = Atomic<UInt32>(0)
   package let heavyFences = Atomic<UInt64>(0)
-  package let retiredSlots = Atomic<UInt64>(0)
   package let waiters = Atomic<UInt32>(0)
   package let sharedRegistry = Atomic<UInt64>(0)
 
@@ -105,12 +104,10 @@ package enum Table {
 }
 
 extension Table {
-  /// Gets a chunk for a registry.
+  /// Gets a chunk that is no registry's yet.
   ///
   /// Nil with `.noMemory` or `.limit`.
-  package static func takeChunk(
-    for registry: UInt64, status: inout Status
-  ) -> ChunkPointer? {
+  package static func takeChunk(status: inout Status) -> ChunkPointer? {
     let state = ProcessState.shared
     let taken: (ChunkPointer?, Status) = Monitor.table.locked {
       if let chunk = state.pointee.freeChunks {
@@ -124,10 +121,7 @@ extension Table {
       return nil
     }
     chunk.pointee.next = nil
-    if registry != Handle.none {
-      chunk.pointee.registry.store(registry, ordering: .releasing)
-    }
-    Hook.tableGrown.reached(registry)
+    Hook.tableGrown.reached(Handle.none)
     return chunk
   }
 

@@ -65,25 +65,27 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   }
 }
 
+extension UnsafeMutablePointer where Pointee == RegistryRecord {
+  /// Appends a label in quotes, after a space.
+  func append(label number: UInt32, to text: inout Text) {
+    guard let label = label(number) else { return }
+    text.append(" \"")
+    text.append(label)
+    text.append("\"")
+  }
+}
+
 /// A few words that name a handle in a message.
 enum Describing {
   static func describe(
     _ handle: UInt64, thread: ThreadPointer, into text: inout Text
   ) {
-    if let kind = Handle.kind(of: handle), Handle.isWellFormed(handle) {
-      text.append(kind.name)
-      text.append(" ")
-    }
-    text.append(hexadecimal: handle)
+    append(number: handle, to: &text)
     guard Handle.isWellFormed(handle),
       let access = try? Access.of(handle, thread: thread),
       let found = access.registry.description(of: handle)
     else { return }
-    if let label = access.registry.label(found.callback) {
-      text.append(" \"")
-      text.append(label)
-      text.append("\"")
-    }
+    access.registry.append(label: found.callback, to: &text)
     guard found.endReason != Reason.none else { return }
     text.append(", which ended ")
     text.append(
@@ -94,6 +96,15 @@ enum Describing {
     text.append(" (")
     append(reason: found.endReason, to: &text)
     text.append(")")
+  }
+
+  /// Appends the kind and the number, as "token 0x0123456789abcdef".
+  static func append(number handle: UInt64, to text: inout Text) {
+    if Handle.isWellFormed(handle), let kind = Handle.kind(of: handle) {
+      text.append(kind.name)
+      text.append(" ")
+    }
+    text.append(hexadecimal: handle)
   }
 
   static func append(reason: UInt32, to text: inout Text) {

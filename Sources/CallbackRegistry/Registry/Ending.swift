@@ -235,10 +235,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     guard !isClosing else { return false }
     let slot = Table.knownSlot(at: index)
     slot.pointee.mode.bitwiseOr(Mode.closing, ordering: .relaxed)
-    let detail = Table.knownDetail(at: index)
-    detail.pointee.endReason.store(reason, ordering: .relaxed)
-    detail.pointee.endedTime = time
-    detail.pointee.endedThread = thread.pointee.number.load(ordering: .relaxed)
+    noteEnd(of: index, reason: reason, thread: thread, time: time)
     markChildren(
       of: index, reason: Reason.registryClosed, thread: thread, time: time,
       into: &chain)
@@ -246,6 +243,15 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       of: chain.first, reason: Reason.registryClosed, thread: thread,
       time: time, into: &chain)
     return true
+  }
+
+  private func noteEnd(
+    of index: UInt32, reason: UInt32, thread: ThreadPointer, time: UInt64
+  ) {
+    let detail = Table.knownDetail(at: index)
+    detail.pointee.endReason.store(reason, ordering: .relaxed)
+    detail.pointee.endedTime = time
+    detail.pointee.endedThread = thread.pointee.number.load(ordering: .relaxed)
   }
 
   /// Marks the children of every owner in the chain, which grows by them.
@@ -289,10 +295,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     let word = slot.pointee.word.load(ordering: .relaxed)
     guard Handle.state(ofWord: word) == .live else { return false }
     // Before the mark: whoever is refused because of it can tell why.
-    let detail = Table.knownDetail(at: index)
-    detail.pointee.endReason.store(reason, ordering: .relaxed)
-    detail.pointee.endedTime = time
-    detail.pointee.endedThread = thread.pointee.number.load(ordering: .relaxed)
+    noteEnd(of: index, reason: reason, thread: thread, time: time)
     let (isMarked, _) = slot.pointee.word.compareExchange(
       expected: word, desired: Handle.dying(word),
       ordering: .sequentiallyConsistent)
@@ -306,13 +309,16 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   /// Records the end of each slot of a chain that is the caller's, with a time
   /// at which no call could begin any more (A2).
   func recordEnded(_ chain: Chain, thread: ThreadPointer) {
-    let time = Ticks.afterEffects
+    // Taken only if there is something to record: it fences.
+    var stamp: UInt64?
     var index = chain.first
     while index != Slot.noIndex {
       let slot = Table.knownSlot(at: index)
       let handle = Handle.handle(
         ofWord: slot.pointee.word.load(ordering: .relaxed))
       if slot.isKnownToHistory {
+        let time = stamp ?? Ticks.afterEffects
+        stamp = time
         let detail = Table.knownDetail(at: index)
         record(
           .ended, handle,

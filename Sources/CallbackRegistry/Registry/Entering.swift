@@ -63,13 +63,11 @@ package enum Entering {
   ) -> Status {
     call.pointee = .empty
     guard let thread = Process.currentThread() else { return .noMemory }
+    let slot: SlotPointer
     do throws(Status) {
-      try HandleForm.check(token, is: .token)
+      slot = try self.slot(of: token)
     } catch {
       return thread.fail(error, about: token)
-    }
-    guard let slot = Table.slot(of: token) else {
-      return thread.fail(Access.absent(token), about: token)
     }
     while true {
       let mode = slot.pointee.mode.load(ordering: .relaxed)
@@ -191,32 +189,6 @@ package enum Entering {
       Ending.settle(chain, access)
     }
     return .ok
-  }
-
-  /// Says whether a token has a method.
-  package static func responds(
-    _ token: UInt64, _ description: InterfaceDescription, method: UInt32
-  ) -> Status {
-    guard let thread = Process.currentThread() else { return .noMemory }
-    do throws(Status) {
-      try HandleForm.check(token, is: .token)
-    } catch {
-      return thread.fail(error, about: token)
-    }
-    guard let slot = Table.slot(of: token) else {
-      return thread.fail(Access.absent(token), about: token)
-    }
-    guard let pin = thread.pin(token) else { return thread.fail(.noMemory) }
-    cbr_light_fence()
-    let isLive = slot.pointee.word.load(ordering: .acquiring) == token
-    let status =
-      isLive
-      ? slot.method(
-        description, method,
-        mode: slot.pointee.mode.load(ordering: .relaxed), thread: thread
-      ).status : reason(of: token, slot)
-    withdraw(pin, token, thread: thread)
-    return status == .ok ? .ok : thread.fail(status, about: token)
   }
 }
 

@@ -59,14 +59,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     _ handle: UInt64, _ found: Description, into text: inout Text
   ) {
     let now = Ticks.now
-    text.append(found.kind.name)
-    text.append(" ")
-    text.append(hexadecimal: handle)
-    if let label = label(found.callback) {
-      text.append(" \"")
-      text.append(label)
-      text.append("\"")
-    }
+    Describing.append(number: handle, to: &text)
+    append(label: found.callback, to: &text)
     text.append(found.endReason == Reason.none ? ": live\n" : ": dead\n")
     text.append("registered ")
     append(age: now &- found.registeredTime, found.registeredThread, &text)
@@ -106,17 +100,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   }
 
   private func append(name handle: UInt64, to text: inout Text) {
-    if let kind = Handle.kind(of: handle) {
-      text.append(kind.name)
-      text.append(" ")
-    }
-    text.append(hexadecimal: handle)
-    guard let found = description(of: handle),
-      let label = label(found.callback)
-    else { return }
-    text.append(" \"")
-    text.append(label)
-    text.append("\"")
+    Describing.append(number: handle, to: &text)
+    guard let found = description(of: handle) else { return }
+    append(label: found.callback, to: &text)
   }
 
   /// Brings the history's counts of one live token up to date.

@@ -13,13 +13,11 @@ package enum Leasing {
   ) -> Status {
     out.pointee = Handle.none
     guard let thread = Process.currentThread() else { return .noMemory }
+    let slot: SlotPointer
     do throws(Status) {
-      try HandleForm.check(token, is: .token)
+      slot = try Entering.slot(of: token)
     } catch {
       return thread.fail(error, about: token)
-    }
-    guard let slot = Table.slot(of: token) else {
-      return thread.fail(Access.absent(token), about: token)
     }
     guard let pin = thread.pin(token) else { return thread.fail(.noMemory) }
     Hook.enterPinned.reached(token)

@@ -44,7 +44,7 @@ package enum Opening {
     let lock = Monitor.make()
     let chunk =
       room == nil || lock == nil
-      ? nil : Table.takeChunk(for: Handle.none, status: &status)
+      ? nil : Table.takeChunk(status: &status)
     guard let room, let lock, let chunk else {
       Memory.release(room)
       lock?.destroy()
@@ -93,8 +93,7 @@ package enum Opening {
         historyOptions, status: &status, problem: &text)
     }
     guard let history else {
-      if status == failed { thread.pointee.error.isFresh = true }
-      throw status
+      throw status == failed ? thread.toThrow(failed) : status
     }
     thread.pointee.error = ErrorRecord()
     return history

@@ -93,7 +93,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     while true {
       if let slot = pointee.free.take() { return slot }
       pointee.lock.unlock()
-      let chunk = Table.takeChunk(for: Handle.none, status: &status)
+      let chunk = Table.takeChunk(status: &status)
       pointee.lock.lock()
       guard let chunk else { return nil }
       chunk.pointee.recorder = pointee.recorder
