@@ -352,6 +352,41 @@ static void G15_deferredAfterWhatOthersHaveClaimed(void) {
   EQUAL(1, lives[1].destroyed);
 }
 
+/* A waiter inside what belongs to the owner has looked while another thread
+ * had only marked it: it is woken when that thread has gone on, though no call
+ * is left and nothing is destroyed. */
+static void G15_wokenWhenWhatWasMarkedIsDrained(void) {
+  cbr_owner owner = add_owner(registry, "owner");
+  life life = {0};
+  cbr_token token = add_subject(&life, owner);
+  ending first = ENDING(owner), second = ENDING(owner);
+  life.on_call = wait_in_call;
+  life.argument = &second;
+  visit call = VISIT(token, &life);
+  worker ender, waiter;
+  gate entered = GATE(ENTER_CHECKED, token, &waiter);
+  close_gate(&entered);
+  start(&waiter, "waiter", visit_it, &call);
+  await_gate(&entered);
+  gate marked = GATE(END_MARKED, owner, &ender);
+  gate deferred = GATE(IN_CALLBACK, (uintptr_t)&life, &waiter);
+  close_gate(&marked);
+  close_gate(&deferred);
+  start(&ender, "ender", end_it, &first);
+  await_gate(&marked);
+  open_gate(&entered);
+  CHECK(!run_far(&waiter));
+  EXPECT(CBR_E_USER, second.status);
+  open_gate(&marked);
+  join(&ender);
+  EXPECT(CBR_PENDING, first.status);
+  await_gate(&deferred);
+  EXPECT(CBR_DEFERRED, second.status);
+  open_gate(&deferred);
+  join(&waiter);
+  EQUAL(1, life.destroyed);
+}
+
 int main(void) {
   registry = open_registry("waiting", CBR_LEVEL_OFF);
   TEST(A1_waitCoversCallInFlight);
@@ -368,6 +403,7 @@ int main(void) {
   TEST(G15_visitorEndsWhileACloserWaits);
   TEST(G15_cancelledWaiter);
   TEST(G15_deferredAfterWhatOthersHaveClaimed);
+  TEST(G15_wokenWhenWhatWasMarkedIsDrained);
   close_registry(registry);
   return finish();
 }

@@ -5,7 +5,7 @@
  * registry lock; its owner is destroyed after it.
  *
  * A model may define
- *   prepare(token)  what happens before the user's destroy
+ *   prepare(token)  what the user's destroy does
  *   conclude(token) what happens after the slot is free */
 
 byte parent[SLOTS];             /* the owner's token; 0 if not linked */
@@ -58,15 +58,15 @@ inline release(token) {
 #if defined(UNLINK_BEFORE_DESTROY)
   unlink(token);
   run_destroy(token);
-  word[slot_of(token)] = next_free(token);
+  free(token);
 #elif defined(FREE_BEFORE_UNLINK)
   run_destroy(token);
-  word[slot_of(token)] = next_free(token);
+  free(token);
   unlink(token);
 #else
   run_destroy(token);
   unlink(token);
-  word[slot_of(token)] = next_free(token);                  /* end.free */
+  free(token);
 #endif
   conclude(token)
 }

@@ -4,6 +4,9 @@
  * from the beginning; slot 2 is free, and a registrar registers a child in
  * it, or in slot 1 once that is free again.
  *
+ * Marks below an owner are made under the registry lock, as is registering:
+ * so a walk finds all that is live below, or somebody else has marked it.
+ *
  * NESTED: slot 1 is an owner too, and slot 2 is registered under it.
  * ENDERS: threads that end the owner; with NESTED the second ends slot 1.
  * CHILD_ENDERS, READERS: threads that end, or call, the child in slot 1.
@@ -30,6 +33,12 @@
 #define THREADS (PINNERS + ENDERS + CHILD_ENDERS)
 #define PENDING 2
 
+#ifdef NESTED
+#define container(slot) ((slot) < 2)
+#else
+#define container(slot) ((slot) == 0)
+#endif
+
 #include "steps.pml"
 
 #define root token_of(0, 1)
@@ -45,44 +54,53 @@
   (parent[slot] == token || \
    (parent[slot] != 0 && parent[slot_of(parent[slot])] == token))
 
-/* register.enter pins the owner, so that its slot stays its own while the
- * child is made. It may have begun to die meanwhile: the second look is made
- * under the lock under which its ender walks. */
-inline link(place, generation) {
-  parent[place] = host;
-  born_under[place] = host;
-  children[slot_of(host)]++;
-  word[place] = token_of(place, generation)                 /* register.link */
+/* A registrar pins what it registers until that is recorded, which counts as
+ * being inside. The pin becomes visible before the word does. */
+inline publish(me, place, generation) {
+#ifndef PUBLISHED_UNPINNED
+  store(me, FIRST, token_of(place, generation));            /* register.pin */
+#endif
+  atomic {
+    full_fence(me) ->
+    parent[place] = host;
+    born_under[place] = host;
+    children[slot_of(host)]++;
+    inside[place]++;
+    word[place] = token_of(place, generation);              /* register.link */
+    target = token_of(place, generation)
+  }
 }
 
 proctype Registrar(byte me) {
   locals;
-#ifndef REGISTER_WITHOUT_PIN
-  enter(me, FIRST, host);                                   /* register.enter */
-#else
-  in = true;
-#endif
-  if
-  :: in ->
-     lock_registry();
 #ifdef REGISTER_WITHOUT_RECHECK
-     if
-     :: true ->
+  in = is(host, LIVE);
+  lock_registry();
+  if
+  :: in -> in = false;
 #else
+  lock_registry();
+  if
+  :: is(host, LIVE) ->                                      /* register.check */
+#endif
      if
-     :: is(host, LIVE) ->                                   /* register.check */
-#endif
-        if
-        :: d_step { word[2] == in_state(token_of(2, 1), FREE) -> link(2, 1) }
+     :: word[2] == in_state(token_of(2, 1), FREE) -> publish(me, 2, 1)
 #ifndef NESTED
-        :: d_step { word[1] == next_free(child) -> link(1, 2) }
+     :: word[1] == next_free(child) -> publish(me, 1, 2)
 #endif
-        fi
-     :: else
-     fi;
-     unlock_registry();
-#ifndef REGISTER_WITHOUT_PIN
-     leave(me, FIRST, host)
+     fi
+  :: else
+  fi;
+  unlock_registry();
+  if
+  :: target != 0 ->
+#ifdef PUBLISHED_UNPINNED
+     inside[slot_of(target)]--;
+#else
+     owner = target;
+     target = 0;
+     leave(me, FIRST, owner);
+     owner = 0
 #endif
   :: else
   fi;
@@ -99,18 +117,13 @@ proctype Reader(byte me) {
   finished++
 }
 
-#ifdef PRUNED_WALK
+/* Marks the children that are linked, and theirs if they are owners that this
+ * walk has marked: another ender's walk has been below the others. */
 #define walked(slot, token) \
   (parent[slot] == token || \
    (parent[slot] != 0 && mine[slot_of(parent[slot])] != 0))
-#else
-#define walked(slot, token) below(slot, token)
-#endif
 
-/* Marks the children that are linked; registration is closed by the mark on
- * the owner. Goes into owners below that somebody else has marked: that one
- * may not have come to its own walk yet. */
-inline walk(token) {
+inline walk(token) {                                        /* end.walk */
   target = slot_of(token) + 1;
   do
   :: target < SLOTS && walked(target, token) ->
@@ -124,30 +137,26 @@ inline walk(token) {
 
 proctype Ender(byte token) {
   locals;
-#if !defined(WALK_BEFORE_MARK) && !defined(MARK_UNDER_LOCK)
-  mark(token, true);                           /* end.mark */
+#ifdef MARK_OUTSIDE_LOCK
+  mark(token, true);
 #endif
 #ifndef WALK_WITHOUT_LOCK
   lock_registry();
 #endif
-#ifdef MARK_UNDER_LOCK
-  mark(token, true);
+#ifndef MARK_OUTSIDE_LOCK
+  mark(token, true);                                        /* end.mark */
 #endif
-#ifdef ALREADY_WITHOUT_WALK
   if
   :: mine[slot_of(token)] != 0 -> walk(token)
   :: else
   fi;
-#else
-  walk(token);                                              /* end.walk */
-#endif
 #ifndef WALK_WITHOUT_LOCK
   unlock_registry();
 #endif
-#ifdef WALK_BEFORE_MARK
-  mark(token, true);
-#endif
-  settle();
+  if
+  :: mine[slot_of(token)] != 0 -> settle()
+  :: else
+  fi;
   /* The ending has returned: nothing below is live. */
   d_step {
     do

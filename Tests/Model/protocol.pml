@@ -2,8 +2,8 @@
 
 /* Calls, leases, one-shots and endings of one slot or a group of two.
  *
- * READERS, COUNTERS, LEASERS, ONE_SHOTS, ENDERS: threads of each kind; at
- *   most one counter and one leaser.
+ * READERS, LEASERS, ONE_SHOTS, ENDERS: threads of each kind; at most one
+ *   leaser.
  * ROUNDS: how often a reader tries to enter.
  * SLOTS: with 2, the first ender ends both, others the second alone.
  * GENERATIONS: with 2, a new holder registers in the slot; the first ender
@@ -16,9 +16,6 @@
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
-#endif
-#ifndef COUNTERS
-#define COUNTERS 0
 #endif
 #ifndef LEASERS
 #define LEASERS 0
@@ -34,8 +31,7 @@
 #endif
 
 #define PINNERS (READERS + LEASERS + ONE_SHOTS)
-#define THREADS \
-  (PINNERS + COUNTERS + LEASERS + ENDERS + GENERATIONS - 1)
+#define THREADS (PINNERS + LEASERS + ENDERS + GENERATIONS - 1)
 
 #include "steps.pml"
 
@@ -88,41 +84,6 @@ proctype Reader(byte me) {
   od;
   finished++
 }
-
-#if COUNTERS > 0
-/* A thread whose pin cells are all in use counts like a lease instead. The
- * count is the slot's, not the token's: if it was refused it may have hidden
- * the end of another generation, which it then has to try. */
-proctype Counter() {
-  byte token;
-  locals;
-  choose(token);
-#ifndef COUNT_AFTER_CHECK
-  leases[0]++;                                              /* count.add */
-#endif
-  d_step {
-    in = is(token, LIVE);                                   /* count.check */
-    if
-    :: in -> inside[0]++; assert(!is_destroyed(token))
-    :: else
-    fi
-  }
-#ifdef COUNT_AFTER_CHECK
-  leases[0]++;
-#endif
-  if
-  :: in -> in = false; inside[0]--
-  :: else
-  fi;
-  leases[0]--;                                              /* count.drop */
-#ifndef COUNT_TRIES_ITS_OWN
-  token = token_in(0);
-#endif
-  try_if_draining(token);                                   /* count.again */
-  token = 0;
-  finished++
-}
-#endif
 
 #if ONE_SHOTS > 0
 byte consumed;                  /* calls that a one-shot has answered */
@@ -269,9 +230,6 @@ init {
     :: else -> break
     od;
     n = 0;
-#if COUNTERS > 0
-    run Counter();
-#endif
     do
     :: n < ENDERS -> run Ender(n); n++
     :: else -> break

@@ -5,8 +5,10 @@
  *
  * A model that has owners defines OWNERS: see family.pml. Before it includes
  * this file a model may also define
- *   at_once(slot)  whether a clean slot is freed without user code
- *   changed()      what follows when a waiter may have to look again
+ *   container(slot)     whether the slot is an owner
+ *   changed()           what follows when a waiter may have to look again
+ *   note_claim(token)   what its assertions must know of a claim,
+ *   note_free(token)    and of a slot that is free again
  * All other names in capitals are configurations and mutants: see README. */
 
 #define FREE 0
@@ -45,12 +47,16 @@ byte finished;                  /* threads that are done */
 
 /* What a thread needs to run the steps. */
 #define locals \
-  byte i, limit, fenced, seen, freed, slot, held, owner, target; \
+  byte i, limit, fenced, seen, slot, held, owner, target; \
   byte mine[SLOTS];             /* tokens that this thread is to settle */ \
   bool in, was_quiet, won
 
-#ifndef at_once
-#define at_once(slot) true
+#ifndef container
+#define container(slot) false
+#endif
+#ifndef note_claim
+#define note_claim(token) skip
+#define note_free(token) skip
 #endif
 #ifndef changed
 #define changed() skip
@@ -66,6 +72,13 @@ byte finished;                  /* threads that are done */
 #define may_claim(token) is(token, DRAINING)
 #endif
 
+inline free(token) {
+  d_step {
+    word[slot_of(token)] = next_free(token);                /* end.free */
+    note_free(token)
+  }
+}
+
 #ifdef OWNERS
 #include "family.pml"
 #else
@@ -73,7 +86,7 @@ byte finished;                  /* threads that are done */
 
 inline release(token) {
   run_destroy(token);
-  word[slot_of(token)] = next_free(token)                   /* end.free */
+  free(token)
 }
 
 inline finish(token) {
@@ -99,7 +112,8 @@ inline claim(token) {
   if
   :: may_claim(token) ->
      won = true;
-     word[slot_of(token)] = in_state(token, DESTROYING)
+     word[slot_of(token)] = in_state(token, DESTROYING);
+     note_claim(token)
   :: else
   fi
 #else
@@ -107,6 +121,7 @@ inline claim(token) {
   :: atomic {
        may_claim(token) ->                                  /* try.claim */
        word[slot_of(token)] = in_state(token_in(slot_of(token)), DESTROYING);
+       note_claim(token);
        won = true
      }
   :: else
@@ -234,10 +249,10 @@ inline check_after_clear(me, token) {
 #ifndef NO_FENCE_IN_SLOW_LEAVE
      full_fence(me);                                        /* leave.slow */
 #endif
-     try_if_draining(token);                                /* leave.again */
 #ifndef LEAVE_WITHOUT_WAKE
-     changed()                                              /* leave.wake */
+     changed();                                             /* leave.wake */
 #endif
+     try_if_draining(token)                                 /* leave.again */
   fi
 }
 
@@ -311,9 +326,9 @@ inline take_limbo() {
 /* A token that is not in the snapshot is not pinned and never will be.
  * Whether it is leased is read after the snapshot. */
 #if defined(NO_LEASES) || defined(LEASES_BEFORE_SNAPSHOT)
-#define clean(slot) (!(seen & bit(slot)))
+#define clean(slot) (!container(slot) && !(seen & bit(slot)))
 #else
-#define clean(slot) (!(seen & bit(slot)) && quiet(slot))
+#define clean(slot) (!container(slot) && !(seen & bit(slot)) && quiet(slot))
 #endif
 
 inline drain(slot) {
@@ -330,30 +345,35 @@ inline drain(slot) {
   }
 }
 
-/* Who was in the snapshot may have left before the slot was draining, and
- * has then done nothing: hence the second look. */
-inline settle_drained(slot) {
+/* Claims a slot, or drains it. Who was in the snapshot may have left before
+ * the slot was draining, and has then done nothing: hence the second look. */
+inline claim_or_drain(slot) {
   if
-  :: clean(slot) -> claim(mine[slot])
-#if defined(NO_RESCAN) || defined(DRAIN_WITHOUT_FENCE)
-  :: else
+  :: clean(slot) ->                                         /* end.leases */
+     d_step {
+       word[slot] = in_state(mine[slot], DESTROYING);       /* end.claim */
+       note_claim(mine[slot]);
+       won = true
+     }
+  :: else ->
+     drain(slot);
+#if !defined(NO_RESCAN) && !defined(DRAIN_WITHOUT_FENCE)
+     claim_if_unused(mine[slot])
 #else
-  :: else -> claim_if_unused(mine[slot])
+     if
+     :: !(seen & bit(slot)) && quiet(slot) -> claim(mine[slot])
+     :: else
+     fi
 #endif
-  fi;
-  if
-  :: won -> won = false; finish(mine[slot])
-  :: else
   fi
 }
 
 /* Settles all that this thread has marked or taken over, with one fence and
  * one look.
  *
- * The first pass leaves no slot dying, for there nobody else can claim it;
- * only the second runs user code. Otherwise a destroy that waits for another
- * slot of the group would wait for its own thread. What is clean and has no
- * destroy function is freed in the first pass; `at_once` says what may. */
+ * The first pass leaves no slot dying, and only the second runs user code:
+ * nobody could tell whom a dying slot waits for. What a thread has claimed
+ * counts as what it is inside. */
 inline settle() {
 #if defined(LIMBO) && !defined(LIMBO_TAKEN_LATE)
   take_limbo();
@@ -379,28 +399,14 @@ inline settle() {
   slot = 0;
   do
   :: slot < SLOTS && mine[slot] != 0 ->
+     claim_or_drain(slot);
      if
-#if defined(CLAIMED_TOGETHER) || defined(ONE_BY_ONE)
-     :: clean(slot) ->
-#else
-     :: at_once(slot) && clean(slot) ->                     /* end.leases */
-#endif
-        word[slot] = in_state(mine[slot], DESTROYING);      /* end.claim */
 #ifdef ONE_BY_ONE
-        finish(mine[slot]);
-        mine[slot] = 0
-     :: else -> drain(slot); settle_drained(slot); mine[slot] = 0
+     :: won -> won = false; finish(mine[slot]); mine[slot] = 0
 #else
-#if defined(OWNER_IN_FIRST_PASS)
-        finish(mine[slot]);
-#elif !defined(CLAIMED_TOGETHER)
-        release(mine[slot]);
-        mine[slot] = owner;
-        owner = 0;
+     :: won -> won = false
 #endif
-        freed = freed | bit(slot)
-     :: drain(slot)
-#endif
+     :: else -> mine[slot] = 0
      fi;
      slot++
   :: slot < SLOTS && mine[slot] == 0 -> slot++
@@ -409,25 +415,15 @@ inline settle() {
 #ifndef DRAIN_WITHOUT_WAKE
   changed();                                                /* drain.wake */
 #endif
-#ifndef ONE_BY_ONE
   slot = 0;
   do
   :: slot < SLOTS && mine[slot] != 0 ->
-     if
-#ifdef CLAIMED_TOGETHER
-     :: freed & bit(slot) -> finish(mine[slot])
-#else
-     :: freed & bit(slot) -> try_if_draining(mine[slot])    /* end.owner */
-#endif
-     :: else -> settle_drained(slot)
-     fi;
+     finish(mine[slot]);
      mine[slot] = 0;
      slot++
   :: slot < SLOTS && mine[slot] == 0 -> slot++
   :: slot == SLOTS -> break
   od;
-  freed = 0;
-#endif
   slot = 0;
   seen = 0
 }

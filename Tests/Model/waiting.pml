@@ -4,13 +4,14 @@
  * they end, in rings, and from inside a destroy function.
  *
  * Under one lock a waiter registers what it waits for and looks again and
- * again, until the token is gone, or only calls of its own are left in it
+ * again, until the token is gone, or all that is left of it is its own
  * (DEFERRED), or it finds that it waits for itself by way of other threads
  * (WOULD_DEADLOCK). In between it sleeps. Whoever changes something that a
  * waiter looks at wakes them all.
  *
- * While a thread runs a destroy function it pins the token: so the search
- * for rings, which follows pins, sees that this thread must come back. */
+ * While a thread runs a destroy function it pins the token. The search for
+ * rings follows the pins, and by way of such a pin what that thread has
+ * claimed and will destroy afterwards. */
 
 #define OWNERS
 #define NONE 7
@@ -73,6 +74,14 @@
 #define run_threads() \
   run Thread(0, 0, bit(0), 0); \
   run Thread(1, 0, 0, NONE)
+#elif defined(OWN_ENDED)        /* the same, and a third one ends it */
+#define THREADS 3
+#define SLOTS 1
+#define NO_RING
+#define run_threads() \
+  run Thread(0, 0, bit(0), 0); \
+  run Thread(1, 0, 0, NONE); \
+  run Thread(2, NONE, bit(0), NONE)
 #elif defined(PARKED)           /* waits for what another parks */
 #define LIMBO
 #define THREADS 2
@@ -114,20 +123,18 @@
 #elif defined(GROUP_RING)       /* ... for one who waits for another of it */
 #define THREADS 2
 #define SLOTS 3
-#define NO_RING
 #define hook(slot) ((slot) == 0 -> 2 : NONE)
 #define run_threads() \
   run Thread(0, NONE, bit(0) | bit(1), NONE); \
   run Thread(1, 2, bit(1), 1)
-#elif defined(GROUP_OWNER)      /* the owner of one waits for the other */
+#elif defined(GROUP_FAMILY)     /* ... for their owner, as another one does */
 #define THREADS 2
 #define SLOTS 3
-#define NO_RING
-#define FAMILY 1
-#define hook(slot) ((slot) == 0 -> 2 : NONE)
+#define FAMILY 2
+#define hook(slot) ((slot) == 1 -> 0 : NONE)
 #define run_threads() \
-  run Thread(0, NONE, bit(1) | bit(2), NONE); \
-  run Thread(1, NONE, bit(0), NONE)
+  run Thread(0, NONE, bit(0) | bit(1) | bit(2), NONE); \
+  run Thread(1, 2, bit(0) | bit(1) | bit(2), 0)
 #elif defined(FAMILY_RING)      /* waits for an owner, other inside a child */
 #define MEET
 #define THREADS 2
@@ -144,21 +151,45 @@
 #define run_threads() \
   run Thread(0, 1, bit(0) | bit(1), 0); \
   run Thread(1, 1, 0, NONE)
+#elif defined(FAMILY_ENDED)     /* the same, and another one ends it */
+#define THREADS 2
+#define SLOTS 2
+#define NO_RING
+#define FAMILY 1
+#define run_threads() \
+  run Thread(0, 1, bit(0) | bit(1), 0); \
+  run Thread(1, NONE, bit(0) | bit(1), NONE)
+#elif defined(FAMILY_CLAIMED)   /* another one claims the other child */
+#define THREADS 2
+#define SLOTS 3
+#define NO_RING
+#define FAMILY 2
+#define run_threads() \
+  run Thread(0, 2, bit(0) | bit(1) | bit(2), 0); \
+  run Thread(1, NONE, bit(0) | bit(1) | bit(2), NONE)
 #endif
 
 #ifdef hook
 #define HOOKS
 #define CELLS 3
-#define at_once(slot) (hook(slot) == NONE)
 #define prepare(token) run_hook(token)
-#define conclude(token) clear_hook(token); wake_after_free()
 #else
 #define CELLS 1
+#endif
 #define conclude(token) wake_after_free()
+
+#ifdef FAMILY
+#define container(slot) ((slot) == 0)
 #endif
 
 #define PINNERS THREADS
 #define changed() wake()
+#define note_claim(token) \
+  claims[me] = claims[me] | bit(slot_of(token))
+#define note_free(token) \
+  claims[me] = claims[me] & ~bit(slot_of(token))
+
+byte claims[THREADS];           /* slots it has claimed and not yet freed */
 
 #include "steps.pml"
 
@@ -168,7 +199,7 @@ byte asleep;
 bool wait_locked;
 
 /* For the assertions. */
-byte within[THREADS];           /* slots it calls, or runs the destroy of */
+byte within[THREADS];           /* slots it calls */
 byte awaits[THREADS];           /* as `waiting`, but what is so */
 byte met, rings;
 
@@ -203,7 +234,10 @@ inline wake_after_free() {
 #ifdef DESTROY_WITHOUT_WAKE
   skip
 #else
-  wake()
+#ifndef FREE_WITHOUT_FENCE
+  full_fence(me);                                           /* free.fence */
+#endif
+  wake()                                                    /* free.wake */
 #endif
 }
 
@@ -215,24 +249,14 @@ inline run_hook(token) {
 #ifndef DESTROYER_WITHOUT_PIN
      store(me, 1 + level, token);                           /* destroy.pin */
 #endif
-     within[me] = within[me] | bit(slot_of(token));
      nested[me]++;
      run Frame(me, level + 1, hook(slot_of(token)));
      nested[me] == level;
-     within[me] = within[me] & ~bit(slot_of(token))
-  :: else
-  fi
-}
-
-inline clear_hook(token) {
-#ifdef DESTROYER_WITHOUT_PIN
-  skip
-#else
-  if
-  :: hook(slot_of(token)) != NONE -> store(me, 1 + level, 0) /* destroy.clear */
-  :: else
-  fi
+#ifndef DESTROYER_WITHOUT_PIN
+     store(me, 1 + level, 0)                                /* destroy.clear */
 #endif
+  :: else
+  fi
 }
 #endif
 
@@ -240,7 +264,8 @@ inline clear_hook(token) {
 #define child_bit(place, child) \
   (parent[child] == token_of(place, 1) -> bit(child) : 0)
 #if defined(FAMILY) && !defined(CHILDREN_NOT_FOLLOWED)
-#define members_of(place) (bit(place) | child_bit(place, 1))
+#define members_of(place) \
+  (bit(place) | child_bit(place, 1) | child_bit(place, SLOTS - 1))
 #else
 #define members_of(place) bit(place)
 #endif
@@ -254,23 +279,42 @@ inline clear_hook(token) {
    slot_bit((thread) * 3 + 2))
 #endif
 
-/* A look says nothing about a slot that is not fenced yet, and one that is
- * being destroyed will change soon, unless it is this thread's doing. */
-#define unready(place) \
-  ((members & bit(place)) && \
-   (is(token_of(place, 1), DYING) || \
-    is(token_of(place, 1), DESTROYING) && !(own & bit(place))))
+/* What a thread has claimed is found by the pin of the destroy that it runs:
+ * only there can it be waiting. */
+#define runs(place) \
+  (cell[place] != 0 && is(cell[place], DESTROYING))
+#if !defined(HOOKS) || defined(CLAIMS_NOT_COUNTED)
+#define found_claims(thread) 0
+#else
+#define found_claims(thread) \
+  (runs((thread) * 3) || runs((thread) * 3 + 1) || runs((thread) * 3 + 2) \
+   -> claims[thread] : 0)
+#endif
+#define holds_of(thread) (pins(thread) | found_claims(thread))
 
-#define any(what) (what(0) || what(1 % SLOTS) || what(2 % SLOTS))
+/* What is left of an owner is not the waiter's own if somebody is about to
+ * settle, to claim or to destroy a part of it. Nothing runs under a lease. */
+#ifdef FAMILY
+#define foreign(place) \
+  (place != 0 && (members & bit(place)) && \
+   (is(token_of(place, 1), LIVE) || is(token_of(place, 1), DYING) || \
+    is_claimed(place) && !(found_claims(me) & bit(place)) || \
+    is(token_of(place, 1), DRAINING) && leases[place] == 0 && \
+    !(pins(me) & bit(place))))
+#define any_foreign (foreign(1) || foreign(SLOTS - 1))
+#else
+#define any_foreign false
+#endif
+#ifdef CLAIMED_IS_LEFT
+#define is_claimed(place) false
+#else
+#define is_claimed(place) is(token_of(place, 1), DESTROYING)
+#endif
 
-/* What this thread pins of the members, then whether another one does. */
+/* Whether this thread is inside, whether another one is, and whether all that
+ * is left is its own. */
 inline look() {
-  d_step {
-    own = pins(me) & members;
-    ready = !any(unready);
-    others = false;
-    i = 0
-  }
+  d_step { own = holds_of(me) & members; others = false; i = 0 }
   do
   :: d_step {
        i < THREADS ->
@@ -279,7 +323,8 @@ inline look() {
      }
   :: else -> break
   od;
-  i = 0
+  i = 0;
+  alone = own != 0 && !others && !any_foreign
 }
 
 /* Follows: what is waited for, who is inside, what those wait for. */
@@ -303,9 +348,10 @@ inline look() {
 inline find_ring() {
   d_step {
     do
-    :: t < THREADS -> pinned[t] = pins(t); t++
+    :: t < THREADS -> pinned[t] = holds_of(t); t++
     :: else -> break
     od;
+    t = 0;
     search(waiting, pinned);
 #ifdef OWN_PINS_COUNTED
     reached = reached | members;
@@ -314,8 +360,13 @@ inline find_ring() {
     :: reached & pinned[me] ->
        result = would_deadlock;
        rings++;
-       search(awaits, within);
-       assert(reached & within[me])
+       do
+       :: t < THREADS -> pinned[t] = within[t] | claims[t]; t++
+       :: else -> break
+       od;
+       t = 0;
+       search(awaits, pinned);
+       assert(reached & pinned[me])
     :: else
     fi;
     reached = 0;
@@ -331,10 +382,7 @@ inline register_wait(place) {
   d_step {
     members = members_of(place);
     waiting[me] = members;                                  /* wait.register */
-    awaits[me] = members;
-#ifndef REGISTERS_LATE
-    waiters = waiters | bit(me)
-#endif
+    awaits[me] = members
   }
 }
 
@@ -353,39 +401,32 @@ inline unregister_wait() {
   }
 }
 
-/* Nobody is inside any more, and the thread that is to claim the slot may
- * be busy in user code: the waiter claims it. */
-#define claimable(place) \
-  ((members & bit(place)) && is(token_of(place, 1), DRAINING) && quiet(place))
-
-inline help(place) {
-  unregister_wait();
-  unlock();
-  slot = 0;
-  do
-  :: slot < SLOTS && claimable(slot) ->
-     try_if_draining(token_of(slot, 1));                    /* wait.help */
-     slot++
-  :: slot < SLOTS && !claimable(slot) -> slot++
-  :: slot == SLOTS -> break
-  od;
-  slot = 0;
-  lock();
-  register_wait(place)
-}
-
-/* What is parked is settled by whoever waits. */
-#if defined(LIMBO) && !defined(LIMBO_NOT_TAKEN)
-#define parked (limbo != 0)
-#else
-#define parked false
+/* Says that this thread is about to look. From here on whoever parks a slot
+ * settles it at once; what is parked already the waiter settles itself. */
+inline begin_wait(place) {
+#ifndef REGISTERS_LATE
+  d_step { waiters = waiters | bit(me) }                    /* wait.begin */
 #endif
-
-inline settle_limbo(place) {
-  unregister_wait();
-  unlock();
-  settle();
+#if defined(LIMBO) && !defined(LIMBO_NOT_TAKEN)
+  if
+  :: limbo != 0 -> settle()                                 /* wait.take */
+  :: else
+  fi;
+#endif
+#ifndef LOOKS_UNFENCED
+  d_step { members = members_of(place); own = holds_of(me) & members }
+  if
+  :: own != 0 -> heavy_fence()                              /* wait.fence */
+  :: else
+  fi;
+#endif
   lock();
+#ifdef SEARCH_UNREGISTERED
+  d_step { members = members_of(place); awaits[me] = members }
+  find_ring();
+  unlock();
+  lock();
+#endif
   register_wait(place)
 }
 
@@ -400,34 +441,18 @@ inline sleep() {
 
 /* Waits until the ended slot is destroyed. */
 inline wait_for(place) {
-  lock();
-#ifdef SEARCH_UNREGISTERED
-  d_step { members = members_of(place); awaits[me] = members }
-  find_ring();
-  unlock();
-  lock();
-#endif
-  register_wait(place);
+  begin_wait(place);
   do
   :: word[place] == next_free(token_of(place, 1)) ->        /* wait.check */
      result = ok;
      break
-  :: word[place] != next_free(token_of(place, 1)) && !parked ->
+  :: else ->
      look();                                                /* wait.look */
      if
-     :: ready && !others && own != 0 ->
+     :: alone ->
         result = deferred;
         break
-#if defined(HELPS_BLINDLY)
-     :: ready && !others && own == 0 -> help(place)
-     :: !ready || others ->
-#elif !defined(WAITER_DOES_NOT_HELP)
-     :: ready && !others && own == 0 && any(claimable) ->
-        help(place)
-     :: !(ready && !others && (own != 0 || any(claimable))) ->
-#else
-     :: !(ready && !others && own != 0) ->
-#endif
+     :: else ->
 #ifndef SEARCH_UNREGISTERED
         find_ring();                                        /* wait.search */
 #endif
@@ -441,26 +466,23 @@ inline wait_for(place) {
         break
 #endif
      fi
-#ifdef LIMBO
-  :: word[place] != next_free(token_of(place, 1)) && parked ->
-     settle_limbo(place)                                    /* wait.take */
-#endif
   od;
   unregister_wait();
   unlock();
   d_step {
     own = 0;
     others = false;
-    ready = false;
+    alone = false;
     do
     :: t < THREADS ->
-       assert(result != deferred || t == me || !(within[t] & members));
+       assert(result != deferred || t == me ||
+              !((within[t] | claims[t]) & members));
        t++
     :: else -> break
     od;
     t = 0;
     assert(result != ok || is_destroyed(token_of(place, 1)));
-    assert(result != deferred || (within[me] & members));
+    assert(result != deferred || ((within[me] | claims[me]) & members));
 #ifdef NO_RING
     assert(result != would_deadlock);
 #endif
@@ -471,15 +493,26 @@ inline wait_for(place) {
 
 #define wait_locals \
   byte members, own, reached, t, pinned[THREADS]; \
-  bool others, ready; \
+  bool others, alone; \
   mtype result = pending
+
+/* An ending that lost has nothing to settle, and has not fenced. */
+#define has_marked \
+  (mine[0] != 0 || mine[1 % SLOTS] != 0 || mine[2 % SLOTS] != 0)
+
+inline settle_marked() {
+  if
+  :: has_marked -> settle()
+  :: else
+  fi
+}
 
 #ifdef HOOKS
 proctype Frame(byte me, level, place) {
   locals;
   wait_locals;
   mark(token_of(place, 1), full_fence(me));
-  settle();
+  settle_marked();
   wait_for(place);
   nested[me]--
 }
@@ -526,12 +559,15 @@ proctype Thread(byte me, call, group, awaited) {
 #ifdef LIMBO
   :: awaited == PARKS ->
      park();
-#ifndef PARK_WITHOUT_WAKE
-     wake()                                                 /* park.wake */
+#ifndef PARK_WITHOUT_LOOK
+     if
+     :: waiters != 0 -> settle()                            /* park.wait */
+     :: else
+     fi
 #endif
 #endif
   :: else ->
-     settle();
+     settle_marked();
      if
      :: awaited != NONE -> wait_for(awaited)
      :: else
@@ -555,7 +591,11 @@ init {
 #ifdef FAMILY
     parent[1] = token_of(0, 1);
     born_under[1] = parent[1];
-    children[0] = 1;
+    children[0] = FAMILY;
+#if FAMILY > 1
+    parent[2] = token_of(0, 1);
+    born_under[2] = parent[2];
+#endif
 #endif
     do
     :: n < THREADS -> run Memory(n); n++

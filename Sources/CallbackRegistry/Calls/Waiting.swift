@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Waiting until a dead handle is quiescent. A waiter adds itself to `waiters`
-// before it looks (sequentially consistent); whoever changes something that a
-// waiter may be looking at fences, and wakes when `waiters` is not zero. So
-// either the waiter sees the change, or it is woken.
+// and fences before it looks; whoever changes something that a waiter may be
+// looking at fences, and wakes when `waiters` is not zero. So either the waiter
+// sees the change, or it is woken.
 //
 // Who waits for whom is found by the pins: a waiting thread keeps all its
 // pins, so the pins of waiting threads are stable while the monitor is held.
@@ -50,7 +50,8 @@ package enum Waiting {
   /// From here on whoever parks a slot settles it at once.
   package static func begin() {
     ProcessState.shared.pointee.waiters.wrappingAdd(
-      1, ordering: .sequentiallyConsistent)
+      1, ordering: .sequentiallyConsistent)  // Model: wait.begin
+    cbr_full_fence()
   }
 
   package static func end() {

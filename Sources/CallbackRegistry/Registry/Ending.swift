@@ -161,6 +161,7 @@ package enum Ending {
     var marked = marked
     var claimed = Chain()
     claim(&marked, into: &claimed, thread: access.thread)
+    Waiting.wakeAll()  // Model: drain.wake
     Finishing.finish(claimed, access)
   }
 
