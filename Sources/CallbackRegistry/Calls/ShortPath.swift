@@ -69,13 +69,15 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   /// The stamp is taken before the check that counts (A2).
   @inline(__always)
   package func enterTimed(
-    _ token: UInt64, slot: SlotPointer, call: CallPointer
+    _ token: UInt64, tag: UInt64, slot: SlotPointer, call: CallPointer
   ) -> Bool {
     let mode = slot.pointee.mode.load(ordering: .relaxed)
-    guard mode & ~Mode.plain == Mode.timed else { return false }
+    let timed = tag == 0 ? Mode.timed : Mode.timed | Mode.tagged
+    guard mode & ~Mode.plain == timed else { return false }
     let began = Ticks.now
     let word = slot.after(ticks: began).pointee.word.load(ordering: .acquiring)
-    guard word == token, slot.pointee.mode.load(ordering: .relaxed) == mode
+    guard word == token, slot.pointee.mode.load(ordering: .relaxed) == mode,
+      tag == 0 || slot.typeTag == tag
     else { return false }
     begin(
       call, token: token, slot: slot, pin: ownDepth &- 1, mode: mode,

@@ -41,8 +41,8 @@ package enum Entering {
   private static func resume(
     _ token: UInt64, _ tag: UInt64, thread: ThreadPointer, call: CallPointer
   ) -> Int32 {
-    if tag == 0, let slot = Table.slot(of: token),
-      thread.enterTimed(token, slot: slot, call: call)
+    if let slot = Table.slot(of: token),
+      thread.enterTimed(token, tag: tag, slot: slot, call: call)
     {
       return Status.ok.rawValue
     }
