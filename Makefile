@@ -92,7 +92,8 @@ build/lib/pkgconfig/callbackregistry.pc: packaging/callbackregistry.pc.in \
 root = $(DESTDIR)$(PREFIX)
 
 install: lib
-	install -D -m 644 -t $(root)/include include/callback_registry.h
+	install -D -m 644 -t $(root)/include \
+	  include/callback_registry.h include/callback_registry.hpp
 	install -D -m 644 -t $(root)/lib build/lib/$(real_name) \
 	  build/lib/libcallbackregistry.a
 	ln -sf $(real_name) $(root)/lib/$(soname)
@@ -103,6 +104,7 @@ install: lib
 
 uninstall:
 	rm -f $(root)/include/callback_registry.h \
+	  $(root)/include/callback_registry.hpp \
 	  $(root)/lib/$(real_name) $(root)/lib/$(soname) \
 	  $(root)/lib/libcallbackregistry.so $(root)/lib/libcallbackregistry.a \
 	  $(root)/lib/pkgconfig/callbackregistry.pc

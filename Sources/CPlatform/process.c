@@ -22,9 +22,15 @@ uint64_t cbr_fork_handlers(void) { return fork_handlers; }
 /* Threads that start the library at once all store the same. */
 static struct {
   void (*_Atomic thread_exit)(void *);
+  void (*_Atomic fork_parent)(void);
   void (*_Atomic fork_child)(void);
   void (*_Atomic process_exit)(void);
 } handlers;
+
+static void in_parent(void) {
+  cbr_after_fork_in_parent();
+  handlers.fork_parent();
+}
 
 static void in_child(void) {
   cbr_after_fork_in_child();
@@ -35,15 +41,16 @@ static void start_once(void) {
   cbr_fences_prepare();
   cbr_clock_prepare();
   cbr_threads_prepare(handlers.thread_exit);
-  if (pthread_atfork(cbr_before_fork, cbr_after_fork_in_parent, in_child) == 0)
+  if (pthread_atfork(cbr_before_fork, in_parent, in_child) == 0)
     fork_handlers++;
   atexit(handlers.process_exit);
 }
 
-void cbr_platform_start(void (*thread_exit)(void *), void (*fork_child)(void),
-                        void (*process_exit)(void)) {
+void cbr_platform_start(void (*thread_exit)(void *), void (*fork_parent)(void),
+                        void (*fork_child)(void), void (*process_exit)(void)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   handlers.thread_exit = thread_exit;
+  handlers.fork_parent = fork_parent;
   handlers.fork_child = fork_child;
   handlers.process_exit = process_exit;
   pthread_once(&once, start_once);

@@ -238,8 +238,9 @@ class Packaging(Case):
 
     def test_install_and_uninstall(self):
         self.make("install", "PREFIX=/usr")
-        self.assertLessEqual({
+        self.assertEqual({
             "usr/include/callback_registry.h",
+            "usr/include/callback_registry.hpp",
             "usr/lib/libcallbackregistry.a",
             "usr/lib/libcallbackregistry.so",
             "usr/lib/libcallbackregistry.so.0",
@@ -255,8 +256,10 @@ class Packaging(Case):
             "--cflags", "--libs", path=prefix / "lib/pkgconfig")
         self.assertEqual(flags, [
             f"-I{prefix}/include", f"-L{prefix}/lib", "-lcallbackregistry"])
-        run("cc", SMOKE, *flags, "-o", self.program)
-        run(self.program, env={"LD_LIBRARY_PATH": f"{prefix}/lib"})
+        example = ROOT / "Examples/quickstart.cpp"
+        for compiler, source in ("cc", SMOKE), ("c++", example):
+            run(compiler, source, *flags, "-o", self.program)
+            run(self.program, env={"LD_LIBRARY_PATH": f"{prefix}/lib"})
 
 
 class SwiftPackage(Case):

@@ -7,6 +7,8 @@
 #include "history.h"
 #include "subject.h"
 
+#include <sys/wait.h>
+
 static cbr_registry registry;
 static history kept;
 
@@ -177,6 +179,19 @@ static void A1_switchedOnByTwoAtOnce(void) {
   close_kept();
 }
 
+/* A fork is an event of the thread that forked, in the parent's history. */
+static void H1_aForkIsRecorded(void) {
+  open_kept(CBR_LEVEL_LIFECYCLE);
+  pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  flush();
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM history "
+                            "WHERE event = 'forked' AND thread IS NOT NULL"));
+  close_kept();
+}
+
 /* Another thread is the last to leave, and finishes the registry: close
  * returns when everything is in the file. */
 static void G14_closeReturnsWhenAllIsWritten(void) {
@@ -211,6 +226,7 @@ int main(void) {
   TEST(A2_callsBeginWhileTheEnderWaitsForALock);
   TEST(A1_switchedOffBeforeItsEnd);
   TEST(A1_switchedOnByTwoAtOnce);
+  TEST(H1_aForkIsRecorded);
   TEST(G14_closeReturnsWhenAllIsWritten);
   return finish();
 }

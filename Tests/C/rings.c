@@ -59,6 +59,20 @@ static void expect_told(member *it) {
   CHECK(strstr(it->ending.sentence, "on thread") != NULL);
 }
 
+/* Every member is named, by what it waits for, in the order of the ring. */
+static void expect_named(member *told, member *members, int count) {
+  const char *place = told->ending.sentence;
+  for (int each = -1; each < count - 1 && each < 7; each++) {
+    char handle[32];
+    snprintf(handle, sizeof handle, "0x%016llx",
+             (unsigned long long)(each < 0 ? told : &members[each])
+                 ->ending.handle);
+    place = strstr(place, handle);
+    CHECK(place != NULL);
+    if (!place) return;
+  }
+}
+
 static void expect_through(member *it) {
   join(&it->worker);
   EXPECT(CBR_OK, it->call.status);
@@ -71,6 +85,7 @@ static void run_ring(member *members, int count) {
   for (int each = 0; each < count - 1; each++) let_wait(&members[each]);
   open_gate(&members[count - 1].inside);
   expect_told(&members[count - 1]);
+  expect_named(&members[count - 1], members, count);
   for (int each = 0; each < count - 1; each++) expect_through(&members[each]);
   for (int each = 0; each < count; each++)
     EQUAL(1, members[each].life.destroyed);
@@ -78,19 +93,28 @@ static void run_ring(member *members, int count) {
 
 /* ----------------------------------------------------------------- rings -- */
 
-static void B5_ringsOfTwoToFive(void) {
-  for (int count = 2; count <= 5; count++) {
-    member members[5];
-    for (int each = 0; each < count; each++) {
-      members[each] = make_member(registry, CBR_NONE);
-      enter_member(&members[each]);
-    }
-    for (int each = 0; each < count; each++)
-      members[each].ending.handle = members[(each + 1) % count].token;
-    run_ring(members, count);
+/* Each waits for the next one's token; returns what the last one is told. */
+static const char *run_ring_of(int count) {
+  static member members[11];
+  for (int each = 0; each < count; each++) {
+    members[each] = make_member(registry, CBR_NONE);
+    enter_member(&members[each]);
   }
+  for (int each = 0; each < count; each++)
+    members[each].ending.handle = members[(each + 1) % count].token;
+  run_ring(members, count);
+  return members[count - 1].ending.sentence;
 }
 
+static void B5_ringsOfTwoToFive(void) {
+  for (int count = 2; count <= 5; count++) run_ring_of(count);
+}
+
+/* The sentence has room for eight. */
+static void B5_aLongRing(void) {
+  const char *told = run_ring_of(11);
+  CHECK(strstr(told, " and 2 more") != NULL);
+}
 /* Each waits for the owner, or its parent, of the next one's token. */
 static void B14_ringsByOwner(void) {
   for (int count = 2; count <= 3; count++) {
@@ -258,6 +282,7 @@ static void G15_othersAreNotOneself(void) {
 int main(void) {
   registry = open_registry("rings", CBR_LEVEL_OFF);
   TEST(B5_ringsOfTwoToFive);
+  TEST(B5_aLongRing);
   TEST(B14_ringsByOwner);
   TEST(B14_ringByRegistry);
   TEST(B5_bothInsideOneToken);

@@ -120,7 +120,7 @@ typedef struct ending {
   cbr_handle handle;
   uint64_t timeout; /* of wait_for */
   cbr_status status;
-  char sentence[512]; /* cbr_last_error, when it failed */
+  char sentence[1024]; /* cbr_last_error, when it failed */
 } ending;
 
 #define ENDING(handle) { (handle), CBR_FOREVER, CBR_E_USER, "" }

@@ -5,7 +5,7 @@
 # every mutant must be caught; see README.md.
 #
 #   check.sh          the default set: about a minute and a half
-#   check.sh --full   larger bounds too: some ten minutes, 8 GB of memory
+#   check.sh --full   larger bounds too: some five minutes
 #   check.sh --show MODEL SWITCH...   one way in which a mutant goes wrong
 #
 # A line of the table is an expectation, a model and its switches:

@@ -164,9 +164,11 @@ CBR_PRIVATE void *cbr_process_state(void);
 /* --------------------------------------------------------- process life -- */
 
 /* Prepares fences, clock and handlers; any number of calls, the first works.
- * thread_exit gets the record of a thread that ends; fork_child runs in a
- * forked child; process_exit runs once at exit. */
+ * thread_exit gets the record of a thread that ends; fork_parent runs in a
+ * process that has forked, fork_child in its child, on the thread that forked;
+ * process_exit runs once at exit. */
 CBR_PRIVATE void cbr_platform_start(void (*thread_exit)(void *),
+                                    void (*fork_parent)(void),
                                     void (*fork_child)(void),
                                     void (*process_exit)(void));
 /* How often this process has registered with pthread_atfork. */

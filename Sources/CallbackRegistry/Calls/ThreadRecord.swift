@@ -8,7 +8,7 @@
 //   isUsed      taken by compare-and-swap (acquiring), given back (releasing)
 //   depth, pin cells, blocks: see Pins.swift
 //   cells       see CallCells.swift
-//   waitingFor, visit: guarded by the monitor of waiting
+//   waitingFor, visit, reachedFrom: guarded by the monitor of waiting
 //   number      stored by the owner (releasing), loaded (acquiring) by whoever
 //               asks whether the thread of that number still lives, so that it
 //               may take over what that thread wrote
@@ -29,6 +29,8 @@ package struct ThreadRecord: ~Copyable {
 
   package var waitingFor: UInt64 = 0
   package var visit: UInt64 = 0
+  /// Which thread the search came from.
+  var reachedFrom: ThreadPointer?
 
   /// The ring that was used last, and of which recorder.
   var heldRing: RingPointer?
@@ -69,7 +71,7 @@ extension ThreadRecord {
   static let cellsOffset = pinsOffset + Int(Pins.inlineCount) * 8
   static let errorOffset =
     cellsOffset + CallCell.count * MemoryLayout<CallCell>.stride
-  package static let errorBytes = 512
+  package static let errorBytes = 1024
   static let scratchOffset = errorOffset + errorBytes
   static let bytes = scratchOffset + PinSnapshot.roomCount * 8
 }

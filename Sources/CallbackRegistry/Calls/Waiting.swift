@@ -41,7 +41,7 @@ package enum Waiting {
     case quiescent
     /// Nothing is running but what the waiting thread is inside.
     case deferred
-    case wouldDeadlock(with: UInt64, thread: UInt32)
+    case wouldDeadlock(WaitRing)
     case timeout(inside: UInt64, thread: UInt32)
   }
 
@@ -128,9 +128,7 @@ package enum Waiting {
     while let next = unvisited(from: handle, visit: visit, but: waiter) {
       next.pointee.visit = visit
       if waiter.isInsideWaiting(next.pointee.waitingFor) {
-        return .wouldDeadlock(
-          with: next.pointee.waitingFor,
-          thread: next.pointee.number.load(ordering: .relaxed))
+        return .wouldDeadlock(WaitRing(endingWith: next))
       }
     }
     return nil
@@ -154,11 +152,12 @@ package enum Waiting {
   }
 
   /// Whether a thread is inside the handle, or inside what a visited thread
-  /// waits for.
+  /// waits for, which it then notes.
   private static func isReached(
     _ thread: ThreadPointer, from handle: UInt64, visit: UInt64,
     but waiter: ThreadPointer
   ) -> Bool {
+    thread.pointee.reachedFrom = nil
     if thread.isInsideWaiting(handle) { return true }
     var other = ThreadPointer.first
     while let each = other {
@@ -166,6 +165,7 @@ package enum Waiting {
         each.pointee.waitingFor != Handle.none,
         thread.isInsideWaiting(each.pointee.waitingFor)
       {
+        thread.pointee.reachedFrom = each
         return true
       }
       other = each.next

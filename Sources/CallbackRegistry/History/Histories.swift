@@ -120,16 +120,23 @@ package enum Histories {
     return false
   }
 
+  /// Visits the open histories, each of which stays for that time.
+  package static func visitOpen(_ visit: (HistoryPointer) -> Void) {
+    var history = firstOpen(after: nil)
+    while let each = history {
+      visit(each)
+      history = firstOpen(after: each)
+      _ = each.release(until: .after(0))
+    }
+  }
+
   /// Tells a handle's life from whichever open history knows it.
   package static func explain(
     _ handle: UInt64, into text: inout Text
   ) -> Bool {
     var isKnown = false
-    var history = firstOpen(after: nil)
-    while let each = history {
-      isKnown = isKnown || each.explain(handle, into: &text)
-      history = firstOpen(after: each)
-      _ = each.release(until: .after(0))
+    visitOpen { history in
+      isKnown = isKnown || history.explain(handle, into: &text)
     }
     return isKnown
   }

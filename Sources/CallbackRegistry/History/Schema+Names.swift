@@ -11,7 +11,7 @@ extension Schema {
       (4, 'registry closed'), (5, 'registered'), (6, 'ended'),
       (7, 'settled'), (8, 'refused'), (9, 'leased'), (10, 'lease ended'),
       (11, 'abandoned'), (12, 'counted'), (13, 'aggregated'),
-      (14, 'level changed'), (15, 'note');
+      (14, 'level changed'), (15, 'note'), (16, 'forked');
 
     CREATE TABLE handle_kind (kind INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;

@@ -35,6 +35,8 @@ package enum EventKind: UInt8 {
   case leveled = 14
   /// The program's own remark, in the payload.
   case note = 15
+  /// The process has forked, on the thread whose event this is.
+  case forked = 16
   /// Payload of the event before it.
   case continuation = 255
 }

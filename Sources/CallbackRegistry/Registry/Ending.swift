@@ -121,9 +121,8 @@ package enum Ending {
     switch result {
     case .quiescent: return .ok
     case .deferred: return thread.fail(.deferred, about: handle)
-    case .wouldDeadlock(let other, let number):
-      return thread.fail(
-        .wouldDeadlock, about: handle, other: other, thread: number)
+    case .wouldDeadlock(let ring):
+      return thread.fail(.wouldDeadlock, about: handle, ring: ring)
     case .timeout(let inside, let number):
       return thread.fail(
         .timeout, about: handle, other: inside, thread: number)

@@ -37,6 +37,35 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return status
   }
 
+  /// A wait for a handle would close a ring of waiting threads.
+  ///
+  /// The sentence is made at once: the ring will not last.
+  func fail(
+    _ status: Status, about handle: UInt64, ring: WaitRing
+  ) -> Status {
+    _ = fail(status) { text in
+      text.append(status.text)
+      text.append(": ")
+      Describing.describe(handle, thread: self, into: &text)
+      text.append("; the ring goes through ")
+      var isFirst = true
+      ring.visitMembers { member in
+        if !isFirst { text.append(", ") }
+        isFirst = false
+        Describing.describe(member.waitsFor, thread: self, into: &text)
+        text.append(" on thread ")
+        text.append(member.thread)
+      }
+      if ring.others > 0 {
+        text.append(" and ")
+        text.append(ring.others)
+        text.append(" more")
+      }
+    }
+    pointee.error.handle = handle
+    return status
+  }
+
   /// An argument is at fault.
   ///
   /// To be thrown.
@@ -102,9 +131,7 @@ package enum LastError {
     text.append(": ")
     Describing.describe(error.handle, thread: thread, into: &text)
     guard error.other != Handle.none else { return }
-    text.append(
-      error.status == .wouldDeadlock
-        ? "; the ring goes through " : "; still inside ")
+    text.append("; still inside ")
     Describing.describe(error.other, thread: thread, into: &text)
     guard error.thread != 0 else { return }
     text.append(" on thread ")

@@ -165,9 +165,11 @@ package enum Sharing {
       if known != Handle.none, isOpen(known, thread: thread) { return known }
       var options = RegistryOptions()
       options.historyPath = Process.setting("CBR_HISTORY")
-      options.level = level(Process.setting("CBR_LEVEL"))
       var handle = Handle.none
-      _ = Opening.open(options, out: &handle)
+      if let level = level(Process.setting("CBR_LEVEL"), thread: thread) {
+        options.level = level
+        _ = Opening.open(options, out: &handle)
+      }
       shared.pointee.sharedRegistry.store(handle, ordering: .relaxed)
       return handle
     }
@@ -180,12 +182,20 @@ package enum Sharing {
     return !access.registry.isClosing
   }
 
-  /// Unknown names are the default.
-  private static func level(_ name: UnsafePointer<CChar>?) -> UInt32 {
-    guard let name else { return 0 }
+  /// The level of that name; the default without one, nil for another name.
+  private static func level(
+    _ name: UnsafePointer<CChar>?, thread: ThreadPointer
+  ) -> UInt32? {
+    guard let name, name.pointee != 0 else { return 0 }
     if isEqual(name, "off") { return Level.off.rawValue }
     if isEqual(name, "lifecycle") { return Level.lifecycle.rawValue }
-    return 0
+    if isEqual(name, "calls") { return Level.calls.rawValue }
+    _ = thread.fail(.invalid) { text in
+      text.append("the environment's CBR_LEVEL is \"")
+      text.append(name, length: length(of: name, limit: 64))
+      text.append("\"; it can be off, lifecycle or calls")
+    }
+    return nil
   }
 
   private static func isEqual(

@@ -28,8 +28,8 @@ package enum Process {
     let state = ProcessState.shared
     if state.pointee.isStarted.load(ordering: .acquiring) { return }
     cbr_platform_start(
-      { record in Process.threadEnded(record) }, { Process.forked() },
-      { Process.exiting() })
+      { record in Process.threadEnded(record) }, { Process.hasForked() },
+      { Process.forked() }, { Process.exiting() })
     Monitor.table.locked {
       guard !state.pointee.isStarted.load(ordering: .relaxed) else { return }
       state.pointee.firstGeneration.store(
@@ -57,6 +57,18 @@ package enum Process {
     _ = cbr_thread_on_exit(nil)
     thread.giveUpCells()
     thread.detach()
+  }
+
+  /// In a process that has forked: each history that has recorded something is
+  /// told.
+  private static func hasForked() {
+    guard let thread = ThreadPointer.current else { return }
+    Histories.visitOpen { history in
+      let recorder = history.recorder
+      guard recorder.firstRing != nil, let ring = thread.ring(of: recorder)
+      else { return }
+      recorder.record(.forked, in: ring, handle: Handle.none)
+    }
   }
 
   /// In a forked child: nothing of the parent's is used again.
