@@ -134,7 +134,8 @@ part := Tests/Build/part --counts $(counts)
 
 test_parts := test-build test-documentation test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
-  test-swift test-model test-examples test-demo lint
+  test-swift test-swift-fallback test-swift-tsan test-swift-asan \
+  test-model test-examples test-demo lint
 .PHONY: test-programs swift-tests $(test_parts)
 
 # Everything is compiled first, on two cores; then the parts run one by one.
@@ -249,11 +250,27 @@ test-c-asan test-c-asan-fallback: export UBSAN_OPTIONS := print_stacktrace=1
 test-c-asan test-c-asan-fallback: $(programs:%=build/asan/%.test)
 	$(call each,$^)
 
+# The Swift tests, too, run plain, on the fallback, and sanitized.
+swift_tsan := --scratch-path .build/tsan --sanitize=thread \
+  -Xcc -fsanitize=thread -Xlinker --wrap=__tsan_external_write \
+  -Xlinker --defsym=__wrap___tsan_external_write=AnnotateNoOp
+swift_asan := --scratch-path .build/asan --sanitize=address
+
 swift-tests:
 	swift build --build-tests
 
 test-swift:
 	$(part) swift test --disable-xctest
+
+test-swift-fallback:
+	CBR_FORCE_FALLBACK=1 $(part) swift test --disable-xctest
+
+test-swift-tsan: export TSAN_OPTIONS := halt_on_error=1
+test-swift-tsan:
+	$(part) swift test --disable-xctest $(swift_tsan)
+
+test-swift-asan:
+	$(part) swift test --disable-xctest $(swift_asan)
 
 test-model:
 	$(call each,$(wildcard Tests/Model/check.sh))
