@@ -259,7 +259,8 @@ class Packaging(Case):
         example = ROOT / "Examples/quickstart.cpp"
         for compiler, source in ("cc", SMOKE), ("c++", example):
             run(compiler, source, *flags, "-o", self.program)
-            run(self.program, env={"LD_LIBRARY_PATH": f"{prefix}/lib"})
+            run(self.program, cwd=self.folder,
+                env={"LD_LIBRARY_PATH": f"{prefix}/lib"})
 
 
 class SwiftPackage(Case):
