@@ -22,6 +22,20 @@ static inline void make_history(history *it) {
   snprintf(it->path, sizeof it->path, "%s/history", it->directory);
 }
 
+/* Opens a registry that writes each call to a new history file. */
+static inline cbr_registry open_with_history(history *it, const char *label,
+                                             uint32_t level) {
+  cbr_registry registry = CBR_NONE;
+  make_history(it);
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.label = label;
+  options.history_path = it->path;
+  options.level = level;
+  options.calls_per_second = UINT64_MAX;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  return registry;
+}
+
 static inline void remove_history(history *it) {
   const char *const ends[] = {"", "-wal", "-shm", "-journal"};
   for (int each = 0; each < 4; each++) {
@@ -86,6 +100,14 @@ static inline void check_history(const history *it) {
   expect_no_rows(it, "SELECT * FROM fault");
   expect_no_rows(it, "SELECT * FROM pragma_integrity_check "
                      "WHERE integrity_check <> 'ok'");
+}
+
+/* Closes a registry, expects a right history to its end, and removes it. */
+static inline void close_with_history(cbr_registry registry, history *it) {
+  close_registry(registry);
+  check_history(it);
+  expect_no_rows(it, "SELECT * FROM live");
+  remove_history(it);
 }
 
 #endif

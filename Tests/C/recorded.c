@@ -13,21 +13,10 @@ static cbr_registry registry;
 static history kept;
 
 static void open_kept(uint32_t level) {
-  make_history(&kept);
-  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
-  options.label = "recorded";
-  options.history_path = kept.path;
-  options.level = level;
-  options.calls_per_second = UINT64_MAX;
-  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  registry = open_with_history(&kept, "recorded", level);
 }
 
-static void close_kept(void) {
-  close_registry(registry);
-  check_history(&kept);
-  expect_no_rows(&kept, "SELECT * FROM live");
-  remove_history(&kept);
-}
+static void close_kept(void) { close_with_history(registry, &kept); }
 
 static void flush(void) {
   EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
