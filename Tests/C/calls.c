@@ -4,10 +4,9 @@
  * owners (G17, G18), where and how often a destroy runs (G7), and what the
  * statistics and visitors say about it all.
  */
-#include <sched.h>
-#include <setjmp.h>
+#include "history.h"
 
-#include "fixture.h"
+#include <setjmp.h>
 
 static void end_and_wait(cbr_handle handle) {
   EXPECT(CBR_OK,
@@ -831,7 +830,8 @@ static void *storm(void *argument) {
 }
 
 static void F15_destroyRunsExactlyOnce(void) {
-  cbr_registry registry = open_registry("storm", CBR_LEVEL_CALLS);
+  history kept;
+  cbr_registry registry = open_with_history(&kept, "storm", CBR_LEVEL_CALLS);
   pthread_barrier_t barrier;
   pthread_barrier_init(&barrier, NULL, 4);
   for (int round = 0; round < TIMES(1000, 100); round++) {
@@ -847,7 +847,7 @@ static void F15_destroyRunsExactlyOnce(void) {
     EQUAL(1, destroyed(&context));
   }
   pthread_barrier_destroy(&barrier);
-  close_registry(registry);
+  close_with_history(registry, &kept);
 }
 
 /* --------------------------------------------------------------- owners -- */
