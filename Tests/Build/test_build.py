@@ -46,16 +46,24 @@ def pkg_config(*options, path=LIB / "pkgconfig"):
         "pkg-config", *options, "callbackregistry", env=environment).split()
 
 
-def declared_functions():
-    """Returns the functions that the header declares and does not define."""
+def declarations():
+    """Returns what the header declares and does not define: each function with
+    the types of its parameters."""
     tree = json.loads(run(
         CLANG, "-fsyntax-only", "-Xclang", "-ast-dump=json", "-x", "c",
         HEADER))
     return {
-        node["name"] for node in tree["inner"]
+        node["name"]: [
+            part["type"]["qualType"] for part in node.get("inner", [])
+            if part["kind"] == "ParmVarDecl"]
+        for node in tree["inner"]
         if node["kind"] == "FunctionDecl"
         and node["name"].startswith("cbr_")
         and node.get("storageClass") != "static"}
+
+
+def declared_functions():
+    return set(declarations())
 
 
 def symbols(*options):
@@ -187,6 +195,28 @@ class Header(Case):
         for compiler in ("g++", SWIFT / "clang++"):
             for standard in ("c++17", "c++20"):
                 self.check(compiler, "cc", standard)
+
+
+class Tables(unittest.TestCase):
+    """No function is forgotten where each is to be tried."""
+
+    def called_in(self, name):
+        text = (ROOT / "Tests/C" / name).read_text()
+        return set(re.findall(r"\b(cbr_\w+)\(", text))
+
+    def test_each_function_is_tried_inside_everything(self):
+        self.assertEqual(
+            declared_functions() - self.called_in("reentrancy.c"), set())
+
+    def test_each_function_with_a_handle_is_passed_wrong_ones(self):
+        handles = {
+            "cbr_handle", "cbr_registry", "cbr_token", "cbr_owner",
+            "cbr_lease_handle"}
+        functions = {
+            name for name, types in declarations().items()
+            if handles & set(types)}
+        self.assertGreater(len(functions), 20)
+        self.assertEqual(functions - self.called_in("handles.c"), set())
 
 
 class Linking(Case):

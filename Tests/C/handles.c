@@ -359,6 +359,7 @@ static const struct row table[] = {
     /* (2) (3) (5) */
     {"explain a token", try_explain, TOKEN, OTHER,                 "IIOO--RCF"},
     {"explain an owner", try_explain, OWNER, OTHER,                "IIOO--RCF"},
+    {"explain a lease", try_explain, LEASE, OTHER,                 "IIOO--RCF"},
     {"explain a registry", try_explain, REGISTRY, OTHER,           "IICC--RCF"},
     /* (5) */
     {"close", try_close, REGISTRY, OTHER,                          "IIAA-KRAF"},
