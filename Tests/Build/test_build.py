@@ -255,6 +255,14 @@ class Linking(Case):
             "-ldl", "-pthread", "-o", self.program)
         run(self.program, SHARED)
 
+    def test_plugin_is_unloaded_while_it_is_called(self):
+        plugin = self.folder / "plugin.so"
+        words = ["cc", "-std=c99", "-O1", *STRICT, f"-I{INCLUDE}"]
+        run(*words, "-shared", "-fPIC", HERE / "plugin.c", "-o", plugin)
+        run(*words, "-D_GNU_SOURCE", HERE / "unload.c", "-ldl", "-pthread",
+            *pkg_config("--libs"), "-o", self.program)
+        run(self.program, plugin)
+
 
 class Packaging(Case):
     def make(self, target, *variables):
