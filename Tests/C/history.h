@@ -19,7 +19,7 @@ static inline void make_history(history *it) {
   snprintf(it->directory, sizeof it->directory, "%s/cbr-test-XXXXXX",
            P_tmpdir);
   CHECK(mkdtemp(it->directory) != NULL);
-  snprintf(it->path, sizeof it->path, "%s/history", it->directory);
+  snprintf(it->path, sizeof it->path, "%.63s/history", it->directory);
 }
 
 /* Opens a registry that writes each call to a new history file. */
@@ -40,7 +40,7 @@ static inline void remove_history(history *it) {
   const char *const ends[] = {"", "-wal", "-shm", "-journal"};
   for (int each = 0; each < 4; each++) {
     char path[96];
-    snprintf(path, sizeof path, "%s%s", it->path, ends[each]);
+    snprintf(path, sizeof path, "%.79s%s", it->path, ends[each]);
     unlink(path);
   }
   CHECK(rmdir(it->directory) == 0);
