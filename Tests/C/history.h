@@ -22,11 +22,11 @@ static inline void make_history(history *it) {
   snprintf(it->path, sizeof it->path, "%.63s/history", it->directory);
 }
 
-/* Opens a registry that writes each call to a new history file. */
-static inline cbr_registry open_with_history(history *it, const char *label,
-                                             uint32_t level) {
+/* Opens a registry that writes each call to a history file. */
+static inline cbr_registry open_to_history(const history *it,
+                                           const char *label,
+                                           uint32_t level) {
   cbr_registry registry = CBR_NONE;
-  make_history(it);
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
   options.label = label;
   options.history_path = it->path;
@@ -34,6 +34,12 @@ static inline cbr_registry open_with_history(history *it, const char *label,
   options.calls_per_second = UINT64_MAX;
   EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
   return registry;
+}
+
+static inline cbr_registry open_with_history(history *it, const char *label,
+                                             uint32_t level) {
+  make_history(it);
+  return open_to_history(it, label, level);
 }
 
 static inline void remove_history(history *it) {
