@@ -551,7 +551,8 @@ static void J22_sharedThatCannotBeOpened(void) {
   set_shared(NULL, NULL);
 }
 
-/* A child has a shared registry of its own, beside its parent's. */
+/* A child has a shared registry of its own, beside its parent's: in a file of
+ * its own, or as runs of its own in the parent's. */
 static void H4_childSharesARegistryOfItsOwn(void) {
 #ifdef THREAD_SANITIZER
   printf("skipped: a child of a process with threads starts a thread\n");
@@ -568,6 +569,15 @@ static void H4_childSharesARegistryOfItsOwn(void) {
   EQUAL(1, number_in(&kept, "SELECT count(*) FROM run"));
   EQUAL(SHARED_CALLS, number_in(&own, "SELECT count(*) FROM call"));
   remove_history(&own);
+  remove_history(&kept);
+  make_history(&kept);
+  set_shared(kept.path, "calls");
+  EQUAL(0, run_task("share_in_child", kept.path));
+  set_shared(NULL, NULL);
+  check_history(&kept);
+  EQUAL(2 + SHARED_CALLS, number_in(&kept, "SELECT count(*) FROM call"));
+  EQUAL(3, number_in(&kept, "SELECT count(*) FROM run "
+                            "WHERE ended = 'closed'"));
   remove_history(&kept);
 #endif
 }
