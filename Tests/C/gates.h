@@ -73,7 +73,8 @@ typedef struct gate_at {
   struct gate_at *next;
 } gate;
 
-#define GATE(point, handle, by) { (point), (handle), (by), NULL, false, false, NULL }
+#define GATE(point, handle, by) \
+  { (point), (handle), (by), NULL, false, false, NULL }
 
 /* One lock and one condition serve all gates and workers. While no gate is
  * closed, reaching a point costs one relaxed load: nothing is ordered that

@@ -448,7 +448,7 @@ static void H11_membarrierIsTakenAway(void) {
   has_printed("CBR_FORCE_FALLBACK=1");
 }
 
-/* -------------------------------------------------------- what is shared -- */
+/* ------------------------------------------------------- what is shared -- */
 
 enum { SHARED_CALLS = 3 };
 
@@ -532,8 +532,9 @@ static void J22_sharedByTheEnvironment(void) {
     EQUAL(rows[each].counted,
           number_in(&kept, "SELECT coalesce(sum(counted_only), 0) "
                            "FROM conservation WHERE token = 'total'"));
-    EQUAL(rows[each].tokens, number_in(&kept, "SELECT count(*) FROM token_life "
-                                              "WHERE kind = 'token'"));
+    EQUAL(rows[each].tokens,
+          number_in(&kept, "SELECT count(*) FROM token_life "
+                           "WHERE kind = 'token'"));
     remove_history(&kept);
   }
   set_shared(NULL, NULL);
@@ -621,7 +622,7 @@ static void C22_tokenOfAnEarlierRun(void) {
   remove_history(&kept);
 }
 
-/* ------------------------------------------------------------ what leaks -- */
+/* ----------------------------------------------------------- what leaks -- */
 
 static int leak(void) {
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;

@@ -357,8 +357,9 @@ static cbr_status try_texts(enum subject subject) {
 
 /* Notes: (1) S stands for "not live". (2) Of a registry the subjects are the
  * scene's own and another one. (3) Own is a lease on the own token. (4) What is
- * being destroyed has ended before. (5) The tokens have the method, or the tag.
- * (6) Own is the call of the callback, another one is of another registry. */
+ * being destroyed has ended before. (5) The tokens have the method, or the
+ * tag. (6) Own is the call of the callback, another one is of another
+ * registry. */
 static const struct row table[] = {
     /*                      callback  destroy  owner's end  close  visitor */
     {"is_live", try_is_live,           {"OOO", "SOO", "SOS", "SSS", "OOO"}},
