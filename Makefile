@@ -230,8 +230,13 @@ build/examples/%.swift.test: Examples/%.swift $(sources)
 each = @failed=0; for program in $(1); do \
   $(part) $(2) $$program || failed=1; done; exit $$failed
 
+# Tests that hold at every level, for which nothing is recorded otherwise.
+of_every_level := $(shell grep -l test_level Tests/C/*.c)
+
 test-c: $(programs:%=build/hooks/%.test)
 	$(call each,$^)
+	$(call each,$(of_every_level:%=build/hooks/%.test), \
+	  env CBR_TEST_LEVEL=calls)
 
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \

@@ -46,16 +46,24 @@ def pkg_config(*options, path=LIB / "pkgconfig"):
         "pkg-config", *options, "callbackregistry", env=environment).split()
 
 
-def declared_functions():
-    """Returns the functions that the header declares and does not define."""
+def declarations():
+    """Returns what the header declares and does not define: each function with
+    the types of its parameters."""
     tree = json.loads(run(
         CLANG, "-fsyntax-only", "-Xclang", "-ast-dump=json", "-x", "c",
         HEADER))
     return {
-        node["name"] for node in tree["inner"]
+        node["name"]: [
+            part["type"]["qualType"] for part in node.get("inner", [])
+            if part["kind"] == "ParmVarDecl"]
+        for node in tree["inner"]
         if node["kind"] == "FunctionDecl"
         and node["name"].startswith("cbr_")
         and node.get("storageClass") != "static"}
+
+
+def declared_functions():
+    return set(declarations())
 
 
 def symbols(*options):
@@ -189,6 +197,28 @@ class Header(Case):
                 self.check(compiler, "cc", standard)
 
 
+class Tables(unittest.TestCase):
+    """No function is forgotten where each is to be tried."""
+
+    def called_in(self, name):
+        text = (ROOT / "Tests/C" / name).read_text()
+        return set(re.findall(r"\b(cbr_\w+)\(", text))
+
+    def test_each_function_is_tried_inside_everything(self):
+        self.assertEqual(
+            declared_functions() - self.called_in("reentrancy.c"), set())
+
+    def test_each_function_with_a_handle_is_passed_wrong_ones(self):
+        handles = {
+            "cbr_handle", "cbr_registry", "cbr_token", "cbr_owner",
+            "cbr_lease_handle"}
+        functions = {
+            name for name, types in declarations().items()
+            if handles & set(types)}
+        self.assertGreater(len(functions), 20)
+        self.assertEqual(functions - self.called_in("handles.c"), set())
+
+
 class Linking(Case):
     def build(self, *words):
         run("cc", "-std=c99", *STRICT, SMOKE, *words, "-o", self.program)
@@ -224,6 +254,14 @@ class Linking(Case):
         run("cc", "-std=c99", *STRICT, HERE / "load.c", f"-I{INCLUDE}",
             "-ldl", "-pthread", "-o", self.program)
         run(self.program, SHARED)
+
+    def test_plugin_is_unloaded_while_it_is_called(self):
+        plugin = self.folder / "plugin.so"
+        words = ["cc", "-std=c99", "-O1", *STRICT, f"-I{INCLUDE}"]
+        run(*words, "-shared", "-fPIC", HERE / "plugin.c", "-o", plugin)
+        run(*words, "-D_GNU_SOURCE", HERE / "unload.c", "-ldl", "-pthread",
+            *pkg_config("--libs"), "-o", self.program)
+        run(self.program, plugin)
 
 
 class Packaging(Case):

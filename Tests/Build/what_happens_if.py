@@ -14,7 +14,7 @@ PAGE = ROOT / "Documentation/WhatHappensIf.md"
 
 LETTERS = {
     "O": "ok", "A": "already", "D": "deferred", "S": "stale", "K": "kind",
-    "E": "interface", "Y": "dying", "-": "–"}
+    "E": "interface", "Y": "dying", "I": "invalid", "-": "–"}
 
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # What happens if …
@@ -29,7 +29,8 @@ destroy because its **owner** died; its destroy because the registry is
 **closed**; and a **visitor** that is shown the token. Each cell has three
 answers: for the token itself, for another token of the registry, and for the
 token's owner. For functions of a registry the subjects are its own and another
-one, and for leases the lease is on the token.
+one, for leases the lease is on the token, and for `leave` the call is the
+callback's own, or one of another registry.
 
 `ok` is `CBR_OK`, `already` `CBR_ALREADY`, `deferred` `CBR_DEFERRED`; the other
 words are errors: `stale` is `CBR_E_STALE`, and so on. For `cbr_is_live`, `ok`

@@ -4,10 +4,9 @@
  * owners (G17, G18), where and how often a destroy runs (G7), and what the
  * statistics and visitors say about it all.
  */
-#include <sched.h>
-#include <setjmp.h>
+#include "history.h"
 
-#include "fixture.h"
+#include <setjmp.h>
 
 static void end_and_wait(cbr_handle handle) {
   EXPECT(CBR_OK,
@@ -831,7 +830,8 @@ static void *storm(void *argument) {
 }
 
 static void F15_destroyRunsExactlyOnce(void) {
-  cbr_registry registry = open_registry("storm", CBR_LEVEL_CALLS);
+  history kept;
+  cbr_registry registry = open_with_history(&kept, "storm", CBR_LEVEL_CALLS);
   pthread_barrier_t barrier;
   pthread_barrier_init(&barrier, NULL, 4);
   for (int round = 0; round < TIMES(1000, 100); round++) {
@@ -847,7 +847,7 @@ static void F15_destroyRunsExactlyOnce(void) {
     EQUAL(1, destroyed(&context));
   }
   pthread_barrier_destroy(&barrier);
-  close_registry(registry);
+  close_with_history(registry, &kept);
 }
 
 /* --------------------------------------------------------------- owners -- */
@@ -893,6 +893,24 @@ static void G17_anOwnersEndReachesItsGrandchildren(void) {
 }
 
 /* A call of one child, elsewhere or one's own, decides about the whole. */
+/* However much belongs to it: one fence for all. */
+static void G17_anOwnersEndCostsOneFence(void) {
+  enum { COUNT = 10000 };
+  for (int with_destroy = 0; with_destroy < 2; with_destroy++) {
+    cbr_registry registry = open_registry("family", CBR_LEVEL_OFF);
+    struct counted context = {0};
+    cbr_owner owner = add_owner(registry, "owner");
+    for (int i = 0; i < COUNT; i++)
+      add(registry, "x", &context, with_destroy, owner);
+    uint64_t fences = statistics_of(registry).heavy_fences;
+    EXPECT(CBR_OK, cbr_invalidate(owner, CBR_REASON_ENDED));
+    EQUAL(fences + 1, statistics_of(registry).heavy_fences);
+    EQUAL(with_destroy ? COUNT : 0, destroyed(&context));
+    EQUAL(0, statistics_of(registry).live_tokens);
+    close_registry(registry);
+  }
+}
+
 static void G17_anOwnersOutcomeIsThatOfAllItHas(void) {
   cbr_registry registry = open_registry("family", CBR_LEVEL_CALLS);
   struct counted context = {0};
@@ -1173,6 +1191,7 @@ int main(void) {
   TEST(F10_destroyRunsWhereTheLastHoldEnds);
   TEST(F15_destroyRunsExactlyOnce);
   TEST(G17_anOwnersEndReachesItsGrandchildren);
+  TEST(G17_anOwnersEndCostsOneFence);
   TEST(G17_anOwnersOutcomeIsThatOfAllItHas);
   TEST(C19_anAddressIsNoIdentity);
   TEST(F14_aDeadObjectLeavesNothingRegistered);

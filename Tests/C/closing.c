@@ -4,6 +4,7 @@
  * ends is destroyed once, who comes too late is told, and nobody waits for
  * ever or touches what is gone.
  */
+#include "history.h"
 #include "subject.h"
 
 /* What another thread does while the registry is closed. */
@@ -71,13 +72,19 @@ static struct world {
   cbr_status status;
 } world;
 
+static history kept;
+
+/* The registry of one test, or cell, with a history of its own. */
+static cbr_registry open_kept(void) {
+  return open_with_history(&kept, "closing", test_level());
+}
+
 static void nothing(void *context) { (void)context; }
 
 static void make_world(const struct row *row) {
   memset(&world, 0, sizeof world);
   world.row = row;
-  cbr_registry registry = world.registry =
-      open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry registry = world.registry = open_kept();
   world.owner = add_owner(registry, "owner");
   EXPECT(CBR_OK, subject_register(registry, &world.life, world.owner,
                                   &world.token));
@@ -157,6 +164,7 @@ static void check_closed(void) {
   EXPECT(CBR_ALREADY, cbr_registry_close(world.registry, CBR_FOREVER));
   EXPECT(CBR_ALREADY, cbr_invalidate(world.registry, CBR_REASON_ENDED));
   CHECK(!cbr_is_live(world.registry) && !cbr_is_live(world.token));
+  end_history(&kept);
 }
 
 static void run_row(const struct row *row) {
@@ -200,7 +208,7 @@ static void close_inside(void *argument) {
 }
 
 static void G12_closedInItsCallback(void) {
-  cbr_registry registry = open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry registry = open_kept();
   ending ending = ENDING(registry);
   life life = {.on_call = close_inside, .argument = &ending}, other = {0};
   cbr_token token, bystander;
@@ -212,6 +220,7 @@ static void G12_closedInItsCallback(void) {
   EQUAL(1, other.destroyed);
   EXPECT(CBR_E_CLOSED, subject_visit(token, &life));
   EXPECT(CBR_ALREADY, cbr_registry_close(registry, CBR_FOREVER));
+  end_history(&kept);
 }
 
 static cbr_disposition close_in_visitor(void *context, const cbr_item *item) {
@@ -221,7 +230,7 @@ static cbr_disposition close_in_visitor(void *context, const cbr_item *item) {
 }
 
 static void G12_closedInAVisitor(void) {
-  cbr_registry registry = open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry registry = open_kept();
   ending ending = ENDING(registry);
   life lives[2] = {{0}, {0}};
   cbr_token token;
@@ -231,6 +240,7 @@ static void G12_closedInAVisitor(void) {
          cbr_registry_each_live(registry, close_in_visitor, &ending));
   for (int each = 0; each < 2; each++) EQUAL(1, lives[each].destroyed);
   EXPECT(CBR_ALREADY, cbr_registry_close(registry, CBR_FOREVER));
+  end_history(&kept);
 }
 
 /* ------------------------------------------------- nobody waits for it -- */
@@ -239,7 +249,7 @@ static void G12_closedInAVisitor(void) {
  * to ends: nobody waits, and nothing else ends, so it must not stay parked. */
 static void D3_parkedAfterItsOwnerOrRegistryEnded(void) {
   for (int by_owner = 0; by_owner < 2; by_owner++) {
-    cbr_registry registry = open_registry("closing", CBR_LEVEL_OFF);
+    cbr_registry registry = open_kept();
     cbr_owner owner = add_owner(registry, "owner");
     cbr_token token;
     EXPECT(CBR_OK, CBR_REGISTER(registry, "plain", nothing, NULL, NULL, owner,
@@ -260,6 +270,7 @@ static void D3_parkedAfterItsOwnerOrRegistryEnded(void) {
       close_registry(registry);
     }
     EXPECT(CBR_E_CLOSED, cbr_invalidate(token, CBR_REASON_ENDED));
+    end_history(&kept);
   }
 }
 
@@ -267,7 +278,7 @@ static void D3_parkedAfterItsOwnerOrRegistryEnded(void) {
 
 /* C7: a close that could not finish is not undone, and not done twice. */
 static void C7_closeIsRetried(void) {
-  cbr_registry registry = open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry registry = open_kept();
   life life = {0};
   cbr_token token;
   EXPECT(CBR_OK, subject_register(registry, &life, CBR_NONE, &token));
@@ -283,6 +294,7 @@ static void C7_closeIsRetried(void) {
   join(&caller);
   EXPECT(CBR_ALREADY, cbr_registry_close(registry, CBR_FOREVER));
   EQUAL(1, life.destroyed);
+  end_history(&kept);
 }
 
 /* D3: what belonged to it is ended after it, in any order, often. */
@@ -291,14 +303,14 @@ static void D3_endedAfterItsRegistry(void) {
   static cbr_token tokens[COUNT];
   static life lives[COUNT];
   memset(lives, 0, sizeof lives);
-  cbr_registry registry = open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry registry = open_kept();
   cbr_owner owner = add_owner(registry, "owner");
   for (int each = 0; each < COUNT; each++)
     EXPECT(CBR_OK, subject_register(registry, &lives[each],
                                     each % 2 ? owner : CBR_NONE,
                                     &tokens[each]));
-  EXPECT(CBR_OK, cbr_registry_close(registry, CBR_FOREVER));
-  cbr_registry next = open_registry("next", CBR_LEVEL_OFF);
+  close_with_history(registry, &kept);
+  cbr_registry next = open_registry("next", test_level());
   for (int each = COUNT - 1; each >= 0; each--) {
     EXPECT(CBR_E_CLOSED, cbr_invalidate(tokens[each], CBR_REASON_ENDED));
     EXPECT(CBR_E_CLOSED, subject_visit(tokens[each], &lives[each]));
@@ -351,7 +363,11 @@ static void A12_closedWhileInUse(void) {
   static user users[USERS];
   for (int round = 0; round < ROUNDS; round++) {
     memset(users, 0, sizeof users);
-    cbr_registry registry = open_registry("in use", CBR_LEVEL_OFF);
+    uint32_t level = CBR_LEVEL_OFF + round % 3;
+    bool is_kept = level == CBR_LEVEL_CALLS; /* in a file */
+    cbr_registry registry = is_kept
+                                ? open_with_history(&kept, "in use", level)
+                                : open_registry("in use", level);
     for (int each = 0; each < USERS; each++) {
       users[each].registry = registry;
       start(&users[each].worker, "user", use_until_closed, &users[each]);
@@ -362,6 +378,9 @@ static void A12_closedWhileInUse(void) {
     for (int each = 0; each < USERS; each++)
       for (int token = 0; token < 64; token++)
         EQUAL(users[each].is_taken[token], users[each].lives[token].destroyed);
+    if (!is_kept) continue;
+    check_history(&kept);
+    remove_history(&kept);
   }
 }
 

@@ -4,11 +4,13 @@
  * close the registry, never return. It runs under no lock (B8, B20), and
  * whatever it does, everything else is destroyed exactly once.
  */
+#include "history.h"
 #include "subject.h"
 
 #include <setjmp.h>
 
 static cbr_registry registry;
+static history kept;
 
 static cbr_token add_subject(life *life, cbr_owner owner) {
   cbr_token token = CBR_NONE;
@@ -78,7 +80,7 @@ static void G15_destroyWaitsForAStranger(void) {
 }
 
 static void G12_destroyClosesItsRegistry(void) {
-  cbr_registry closing = open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry closing = open_registry("closing", test_level());
   ending inner = ENDING(closing);
   life other = {0}, life = {.on_destroy = close_it, .argument = &inner};
   cbr_token token, sibling;
@@ -295,8 +297,12 @@ static void G11_jumpOutOfDestroyOfAGroup(void) {
   EQUAL(mark, cbr_mark());
 }
 
+static void A1_theHistorySaysTheSame(void) {
+  close_with_history(registry, &kept);
+}
+
 int main(void) {
-  registry = open_registry("destroying", CBR_LEVEL_OFF);
+  registry = open_with_history(&kept, "destroying", test_level());
   TEST(G15_destroyWaitsForItself);
   TEST(G15_destroyWaitsForItsSibling);
   TEST(G15_destroyWaitsForItsOwner);
@@ -309,6 +315,6 @@ int main(void) {
   TEST(B8_leavingRunsUnderNoLock);
   TEST(G11_threadEndsInDestroyOfAGroup);
   TEST(G11_jumpOutOfDestroyOfAGroup);
-  close_registry(registry);
+  TEST(A1_theHistorySaysTheSame);
   return finish();
 }

@@ -66,6 +66,17 @@ static inline void expect_cell(char cell, cbr_status status) {
   fail_();
 }
 
+/* How much is recorded by tests that hold at every level: what CBR_TEST_LEVEL
+ * says (off, lifecycle, calls), else nothing. */
+static inline uint32_t test_level(void) {
+  const char *const names[] = {"off", "lifecycle", "calls"};
+  const char *name = getenv("CBR_TEST_LEVEL");
+  for (uint32_t each = 0; name && each < 3; each++)
+    if (strcmp(name, names[each]) == 0) return CBR_LEVEL_OFF + each;
+  CHECK(name == NULL);
+  return CBR_LEVEL_OFF;
+}
+
 static inline cbr_registry open_registry(const char *label, uint32_t level) {
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
   cbr_registry registry = CBR_NONE;

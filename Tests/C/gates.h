@@ -60,6 +60,7 @@ typedef struct worker {
   void *argument;
   pthread_t thread;
   _Atomic int kernel_number;
+  _Atomic bool is_passing; /* it may sleep, but only for the tests' lock */
   bool is_done; /* its body has returned; guarded by gates_lock */
 } worker;
 
@@ -67,11 +68,13 @@ typedef struct gate_at {
   int point;
   cbr_handle handle; /* CBR_NONE: any */
   worker *by;        /* NULL: any thread */
+  worker *at;        /* who stands there */
   bool is_reached, is_open;
   struct gate_at *next;
 } gate;
 
-#define GATE(point, handle, by) { (point), (handle), (by), false, false, NULL }
+#define GATE(point, handle, by) \
+  { (point), (handle), (by), NULL, false, false, NULL }
 
 /* One lock and one condition serve all gates and workers. While no gate is
  * closed, reaching a point costs one relaxed load: nothing is ordered that
@@ -108,9 +111,16 @@ static inline bool await_change_(const struct timespec *until) {
          ETIMEDOUT;
 }
 
+/* Orders nothing, like the rest. */
+static inline void note_passing_(worker *it, bool is_passing) {
+  if (it)
+    atomic_store_explicit(&it->is_passing, is_passing, memory_order_relaxed);
+}
+
 static inline void reach(int32_t point, uint64_t handle) {
   if (atomic_load_explicit(&gates_closed, memory_order_relaxed) == 0) return;
   struct timespec until = patience_(CLOCK_MONOTONIC);
+  note_passing_(worker_self, true);
   pthread_mutex_lock(&gates_lock);
   gate *at = gates;
   while (at && (at->is_reached || at->point != point ||
@@ -119,11 +129,14 @@ static inline void reach(int32_t point, uint64_t handle) {
     at = at->next;
   if (at) {
     at->is_reached = true;
+    at->at = worker_self;
     pthread_cond_broadcast(&gates_changed);
+    note_passing_(worker_self, false);
     while (!at->is_open)
       if (!await_change_(&until)) stuck_("a gate", "is never opened");
   }
   pthread_mutex_unlock(&gates_lock);
+  note_passing_(worker_self, false);
 }
 
 /* In a forked child nobody opens gates. */
@@ -147,6 +160,7 @@ static inline void close_gate(gate *at) {
   pthread_once(&gates_once, prepare_gates_);
   pthread_mutex_lock(&gates_lock);
   at->is_reached = at->is_open = false;
+  at->at = NULL;
   at->next = gates;
   gates = at;
   atomic_fetch_add(&gates_closed, 1);
@@ -163,6 +177,8 @@ static inline void open_gate(gate *at) {
       break;
     }
   at->is_open = true;
+  note_passing_(at->at, true);
+  at->at = NULL;
   pthread_cond_broadcast(&gates_changed);
   pthread_mutex_unlock(&gates_lock);
 }
@@ -194,6 +210,7 @@ static inline void *run_worker_(void *argument) {
   worker_self = self;
   atomic_store(&self->kernel_number, (int)syscall(SYS_gettid));
   self->body(self->argument);
+  note_passing_(self, true);
   pthread_mutex_lock(&gates_lock);
   self->is_done = true;
   pthread_cond_broadcast(&gates_changed);
@@ -210,6 +227,7 @@ static inline void start(worker *it, const char *name, void (*body)(void *),
   it->argument = argument;
   it->is_done = false;
   atomic_store(&it->kernel_number, 0);
+  atomic_store(&it->is_passing, false);
   if (pthread_create(&it->thread, NULL, run_worker_, it) != 0)
     stuck_(name, "cannot be started");
 }
@@ -250,12 +268,13 @@ static inline char kernel_state_(worker *it) {
  * too. */
 static inline bool run_far(worker *it) {
   struct timespec now, until = patience_(CLOCK_MONOTONIC);
-  for (int sleeping = 0; sleeping < 3;) {
+  for (int sleeping = 0; sleeping < TIMES(10, 30);) {
     if (is_done(it)) return true;
+    bool is_passing = atomic_load(&it->is_passing);
     char state =
         atomic_load(&it->kernel_number) == 0 ? 'R' : kernel_state_(it);
     if (state == 'X') return true;
-    sleeping = state == 'S' ? sleeping + 1 : 0;
+    sleeping = state == 'S' && !is_passing ? sleeping + 1 : 0;
     sched_yield();
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (now.tv_sec > until.tv_sec) stuck_(it->name, "neither ends nor waits");

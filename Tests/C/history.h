@@ -19,14 +19,34 @@ static inline void make_history(history *it) {
   snprintf(it->directory, sizeof it->directory, "%s/cbr-test-XXXXXX",
            P_tmpdir);
   CHECK(mkdtemp(it->directory) != NULL);
-  snprintf(it->path, sizeof it->path, "%s/history", it->directory);
+  snprintf(it->path, sizeof it->path, "%.63s/history", it->directory);
+}
+
+/* Opens a registry that writes each call to a history file. */
+static inline cbr_registry open_to_history(const history *it,
+                                           const char *label,
+                                           uint32_t level) {
+  cbr_registry registry = CBR_NONE;
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.label = label;
+  options.history_path = it->path;
+  options.level = level;
+  options.calls_per_second = UINT64_MAX;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  return registry;
+}
+
+static inline cbr_registry open_with_history(history *it, const char *label,
+                                             uint32_t level) {
+  make_history(it);
+  return open_to_history(it, label, level);
 }
 
 static inline void remove_history(history *it) {
   const char *const ends[] = {"", "-wal", "-shm", "-journal"};
   for (int each = 0; each < 4; each++) {
     char path[96];
-    snprintf(path, sizeof path, "%s%s", it->path, ends[each]);
+    snprintf(path, sizeof path, "%.79s%s", it->path, ends[each]);
     unlink(path);
   }
   CHECK(rmdir(it->directory) == 0);
@@ -44,13 +64,20 @@ static inline int print_row_(void *context, int count, char **values,
   return 0;
 }
 
-/* Expects that a query of a history finds nothing, and shows what it finds. */
-static inline void expect_no_rows(const history *it, const char *query) {
+/* Opens a history for reading; who closes it may have it for a moment. */
+static inline sqlite3 *look_into_(const history *it) {
   sqlite3 *database = NULL;
-  char *problem = NULL;
-  int rows = 0;
   EQUAL(SQLITE_OK, sqlite3_open_v2(it->path, &database,
                                    SQLITE_OPEN_READWRITE, NULL));
+  sqlite3_busy_timeout(database, PATIENCE_SECONDS * 1000);
+  return database;
+}
+
+/* Expects that a query of a history finds nothing, and shows what it finds. */
+static inline void expect_no_rows(const history *it, const char *query) {
+  sqlite3 *database = look_into_(it);
+  char *problem = NULL;
+  int rows = 0;
   EQUAL(SQLITE_OK,
         sqlite3_exec(database, query, print_row_, &rows, &problem));
   if (problem || rows) fprintf(stderr, "%s: %s\n", query,
@@ -62,11 +89,9 @@ static inline void expect_no_rows(const history *it, const char *query) {
 
 /* The number that a query of a history finds. */
 static inline int64_t number_in(const history *it, const char *query) {
-  sqlite3 *database = NULL;
+  sqlite3 *database = look_into_(it);
   sqlite3_stmt *statement = NULL;
   int64_t number = -1;
-  EQUAL(SQLITE_OK, sqlite3_open_v2(it->path, &database,
-                                   SQLITE_OPEN_READWRITE, NULL));
   EQUAL(SQLITE_OK,
         sqlite3_prepare_v2(database, query, -1, &statement, NULL));
   if (sqlite3_step(statement) == SQLITE_ROW)
@@ -86,6 +111,29 @@ static inline void check_history(const history *it) {
   expect_no_rows(it, "SELECT * FROM fault");
   expect_no_rows(it, "SELECT * FROM pragma_integrity_check "
                      "WHERE integrity_check <> 'ok'");
+}
+
+/* Closes a registry, expects a right history to its end, and removes it. */
+static inline void close_with_history(cbr_registry registry, history *it) {
+  close_registry(registry);
+  check_history(it);
+  expect_no_rows(it, "SELECT * FROM live");
+  remove_history(it);
+}
+
+/* The same of a registry that was closed without waiting for its history,
+ * which is still being written. */
+static inline void end_history(history *it) {
+  struct timespec now, until = patience_(CLOCK_MONOTONIC);
+  while (number_in(it, "SELECT count(*) FROM run "
+                       "WHERE ended = 'closed'") != 1) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec > until.tv_sec) stuck_(it->path, "is never closed");
+    sched_yield();
+  }
+  check_history(it);
+  expect_no_rows(it, "SELECT * FROM live");
+  remove_history(it);
 }
 
 #endif

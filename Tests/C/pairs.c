@@ -7,9 +7,13 @@
  *
  * All are about one token T, which belongs to the owner O of an object. In
  * every cell: no call begins after T has ended (G9, A18), function and context
- * match (G8, A4), T is destroyed exactly once and never under a call (G7), and
- * each function answers what the header says (G14, G17).
+ * match (G8, A4), T is destroyed exactly once and never under a call (G7),
+ * each function answers what the header says (G14, G17), and the history says
+ * the same: no attempt is missing, and none began after the end (A1, A2). The
+ * cells take turns in how much they record, unless CBR_TEST_LEVEL says it; all
+ * cells of a pair are runs of one history.
  */
+#include "history.h"
 #include "subject.h"
 
 enum operation {
@@ -36,8 +40,9 @@ enum state {
   GONE       /* its slot is free */
 };
 
-/* Others that take part in a row. */
-enum { ALONE, BYSTANDER = 1, ENDED = 2 };
+/* Others that take part in a row; or that the library knows the first one's
+ * thread, so that its call takes the short way. */
+enum { ALONE, BYSTANDER = 1, ENDED = 2, KNOWN = 3 };
 
 /* The critical points of each operation. A bystander is inside T all the
  * time; in a row that has ENDED, T was ended before, while the first was
@@ -51,6 +56,8 @@ static const struct row {
 } rows[] = {
   {ENTER, ENTER_PINNED, TOKEN, PINNED, ALONE},
   {ENTER, ENTER_CHECKED, TOKEN, INSIDE, ALONE},
+  {ENTER, ENTER_PINNED, TOKEN, PINNED, KNOWN},
+  {ENTER, ENTER_CHECKED, TOKEN, INSIDE, KNOWN},
   {LEAVE, LEAVE_CLEARED, TOKEN, LIVE, ALONE},
   {LEAVE, LEAVE_CHECKED, TOKEN, LIVE, ALONE},
   {LEAVE, LEAVE_CLEARED, TOKEN, DYING, ENDED},
@@ -107,6 +114,8 @@ enum { ROWS = sizeof rows / sizeof *rows, GROWTH = 600 };
 /* ------------------------------------------------------------- the world -- */
 
 static cbr_registry registry;
+static uint32_t level;
+static history kept;
 static int object;
 static cbr_owner owner;
 static cbr_token token;
@@ -116,6 +125,8 @@ static life token_life;
 typedef struct actor {
   enum operation operation;
   worker worker;
+  gate after; /* it has acted */
+  bool is_known; /* its thread has used the library before */
   cbr_call call;
   cbr_status entered; /* of ENTER */
   cbr_status ended;   /* of what ends something */
@@ -238,6 +249,7 @@ static void act(actor *self) {
 
 static void play(void *argument) {
   actor *self = argument;
+  if (self->is_known) EXPECT(CBR_OK, subject_visit(token, &token_life));
   if (is_inside_first(self->operation))
     EXPECT(CBR_OK, subject_enter(token, &token_life, &self->call));
   reach(BEFORE_ACT, CBR_NONE);
@@ -251,13 +263,30 @@ static void play(void *argument) {
 
 /* ---------------------------------------------------- what is demanded -- */
 
+/* Whether the second ends the owner of what the first has registered, but not
+ * recorded yet: until then the first is in the way. */
+static bool is_recording(const struct row *row, const actor *second) {
+  bool ends_owner = second->operation == OWNER_DEATH ||
+                    second->operation == OBJECT_DIED;
+  return row->first == REGISTER && ends_owner && level != CBR_LEVEL_OFF;
+}
+
+/* The second may come before or after that when it has waited for the lock. */
+static bool may_be_either(const struct row *row, const actor *second) {
+  if (!is_recording(row, second) || row->point != REGISTER_ALLOCATED)
+    return false;
+  CHECK(second->ended == CBR_OK || second->ended == CBR_PENDING);
+  return true;
+}
+
 /* What the second is answered, by what the first has done to T and O. */
 static void check_second(const struct row *row, const actor *second) {
   bool is_dead = row->state >= DYING;
   bool is_ownerless = row->first == OWNER_DEATH || row->first == OBJECT_DIED;
+  if (may_be_either(row, second)) return;
   bool is_held = row->state == PINNED || row->state == INSIDE ||
                  row->state == DYING || row->state == FINISHING ||
-                 row->others == BYSTANDER;
+                 row->others == BYSTANDER || is_recording(row, second);
   switch (second->operation) {
     case ENTER:
       EXPECT(is_dead ? CBR_E_STALE : CBR_OK, second->entered);
@@ -294,6 +323,13 @@ static void check_second(const struct row *row, const actor *second) {
   }
 }
 
+/* Whether the check that counts follows the point. The short way of a call
+ * whose time is taken checks once more when it has that (A2). */
+static bool is_checked_later(const struct row *row) {
+  bool is_short = row->others == KNOWN && statistics_of(registry).asymmetric;
+  return row->point == ENTER_PINNED || (is_short && level == CBR_LEVEL_CALLS);
+}
+
 /* What the first is answered, after the second has run meanwhile. */
 static void check_first(const struct row *row, const actor *first,
                         enum operation second, bool is_reached) {
@@ -301,8 +337,8 @@ static void check_first(const struct row *row, const actor *first,
   bool is_pending = row->others == BYSTANDER || !is_reached;
   switch (first->operation) {
     case ENTER:
-      EXPECT(row->point == ENTER_PINNED && ends_token(second) ? CBR_E_STALE
-                                                              : CBR_OK,
+      EXPECT(ends_token(second) && is_checked_later(row) ? CBR_E_STALE
+                                                         : CBR_OK,
              first->entered);
       break;
     case INVALIDATE:
@@ -343,9 +379,10 @@ static cbr_handle handle_of(enum subject_of_point of) {
   }
 }
 
-static void make_world(uint32_t level) {
+static void make_world(void) {
   token_life = (life){0};
-  registry = open_registry("pairs", level);
+  registry = level == CBR_LEVEL_OFF ? open_registry("pairs", level)
+                                    : open_to_history(&kept, "pairs", level);
   EXPECT(CBR_OK,
          cbr_owner_for_object(registry, &object, "object", &owner));
   EXPECT(CBR_OK, subject_register(registry, &token_life, owner, &token));
@@ -368,17 +405,40 @@ static void check_world(bool has_ended) {
   close_registry(registry);
 }
 
-static void run_cell(const struct row *row, enum operation other,
-                     uint32_t level) {
-  make_world(level);
-  actor first = {.operation = row->first, .entered = CBR_E_USER};
+/* While the first is stopped, others may have to wait for a lock. */
+static bool holds_lock(const struct row *row) {
+  return row->point == REGISTER_ALLOCATED || row->point == TABLE_GROWN ||
+         row->first == FORK;
+}
+
+/* Lets an actor act to the end, or as far as it can. */
+static void go_far(actor *it, bool may_wait) {
+  if (may_wait || it->operation == INVALIDATE_WAIT ||
+      it->operation == THREAD_EXIT)
+    run_far(&it->worker);
+  else
+    await_gate(&it->after);
+}
+
+/* Lets the first come to its point, unless somebody inside is in the way. */
+static bool comes_there(actor *first, gate *at) {
+  while (!run_far(&first->worker) && !is_at(at) && !is_at(&first->after) &&
+         first->operation != INVALIDATE_WAIT)
+    sched_yield();
+  return is_at(at);
+}
+
+static void run_cell(const struct row *row, enum operation other) {
+  make_world();
+  actor first = {.operation = row->first, .entered = CBR_E_USER,
+                 .is_known = row->others == KNOWN};
   actor second = {.operation = other, .entered = CBR_E_USER};
   gate before_first = GATE(BEFORE_ACT, CBR_NONE, &first.worker);
   gate before_second = GATE(BEFORE_ACT, CBR_NONE, &second.worker);
-  gate after_first = GATE(AFTER_ACT, CBR_NONE, &first.worker);
-  gate after_second = GATE(AFTER_ACT, CBR_NONE, &second.worker);
+  first.after = (gate)GATE(AFTER_ACT, CBR_NONE, &first.worker);
+  second.after = (gate)GATE(AFTER_ACT, CBR_NONE, &second.worker);
   gate at = GATE(row->point, handle_of(row->of), &first.worker);
-  gate *all[] = {&before_first, &before_second, &after_first, &after_second};
+  gate *all[] = {&before_first, &before_second, &first.after, &second.after};
   for (int each = 0; each < 4; each++) close_gate(all[each]);
   cbr_call bystander;
   if (row->others == BYSTANDER)
@@ -391,20 +451,20 @@ static void run_cell(const struct row *row, enum operation other,
     EXPECT(CBR_PENDING, cbr_invalidate(token, CBR_REASON_ENDED));
   close_gate(&at);
   open_gate(&before_first);
-  run_far(&first.worker);
   /* Somebody inside may keep it from coming there; nothing else may. */
-  if (!is_inside_first(other)) await_gate(&at);
-  bool is_reached = is_at(&at);
+  bool is_reached = is_inside_first(other) ? comes_there(&first, &at)
+                                           : comes_to(&at);
+  CHECK(is_reached || is_inside_first(other));
   open_gate(&before_second);
-  run_far(&second.worker);
+  go_far(&second, holds_lock(row));
   open_gate(&at);
-  run_far(&first.worker);
-  run_far(&second.worker);
+  go_far(&first, false);
+  go_far(&second, false);
   if (atomic_load(&token_life.running) > 0) EQUAL(0, token_life.destroyed);
   if (row->others == BYSTANDER)
     EXPECT(CBR_OK, subject_leave(&bystander, &token_life));
-  open_gate(&after_first);
-  open_gate(&after_second);
+  open_gate(&first.after);
+  open_gate(&second.after);
   join(&first.worker);
   join(&second.worker);
   check_first(row, &first, other, is_reached);
@@ -419,15 +479,39 @@ static void run_cell(const struct row *row, enum operation other,
 
 static enum operation pair_first, pair_second;
 
-static void run_pair(void) {
-  int cells = 0;
-  for (int each = 0; each < ROWS; each++) {
-    if (rows[each].first != pair_first) continue;
-    WITHIN("row %d, point %d", each, rows[each].point);
-    run_cell(&rows[each], pair_second, CBR_LEVEL_OFF);
-    cells++;
+/* Whether a cell is run at a level: they take turns, but calls take other ways
+ * at each. */
+static bool is_at_level(int row) {
+  if (getenv("CBR_TEST_LEVEL")) return level == test_level();
+  return rows[row].first == ENTER ||
+         level == CBR_LEVEL_OFF + (row + pair_second) % 3;
+}
+
+/* What the cells of a pair have left behind. */
+static void check_kept(int recorded) {
+  WITHIN("the history of %d cells", recorded);
+  if (recorded > 0) {
+    check_history(&kept);
+    expect_no_rows(&kept, "SELECT * FROM live");
+    EQUAL(recorded, number_in(&kept, "SELECT count(*) FROM run "
+                                     "WHERE ended = 'closed'"));
   }
+  remove_history(&kept);
+}
+
+static void run_pair(void) {
+  int cells = 0, recorded = 0;
+  make_history(&kept);
+  for (int row = 0; row < ROWS; row++)
+    for (level = CBR_LEVEL_OFF; level <= CBR_LEVEL_CALLS; level++) {
+      if (rows[row].first != pair_first || !is_at_level(row)) continue;
+      WITHIN("row %d, point %d, level %u", row, rows[row].point, level);
+      run_cell(&rows[row], pair_second);
+      cells++;
+      recorded += level != CBR_LEVEL_OFF;
+    }
   CHECK(cells > 0);
+  check_kept(recorded);
 }
 
 int main(void) {

@@ -10,8 +10,10 @@
 #include "history.h"
 #include "subject.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 
 extern char **environ;
 
@@ -275,16 +277,39 @@ static void J25_forksWhileThreadsWork(void) {
 
 /* -------------------------------------------------------------- exiting -- */
 
+/* What a task has printed to stderr. */
+static char printed[4096];
+
+static void read_printed(int from) {
+  size_t length = 0;
+  for (ssize_t count = 1; count > 0; length += count > 0 ? count : 0)
+    count = read(from, printed + length, sizeof printed - 1 - length);
+  printed[length] = 0;
+  close(from);
+}
+
 /* Runs a task of this program in a process of its own. */
 static int run_task(const char *name, const char *path) {
   char *arguments[] = {"process", (char *)name, (char *)path, NULL};
+  posix_spawn_file_actions_t actions;
+  int ends[2] = {-1, -1}, status = -1;
   pid_t child;
-  int status = -1;
   fflush(NULL);
-  EQUAL(0, posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments,
+  EQUAL(0, pipe2(ends, O_CLOEXEC));
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  EQUAL(0, posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments,
                        environ));
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  read_printed(ends[0]);
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && status != 0) fputs(printed, stderr);
   return status;
+}
+
+static bool has_printed(const char *text) {
+  return CHECK(strstr(printed, text) != NULL);
 }
 
 static void open_at(const char *path) {
@@ -397,6 +422,237 @@ static void H11_membarrierIsRefused(void) {
   EQUAL(0, run_task("no_membarrier", "ENOSYS"));
 }
 
+/* H11: it is taken away while calls rely on it. */
+static int lose_membarrier(void) {
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  open_at(NULL);
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  cbr_test_set_membarrier_error(EPERM);
+  EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
+  EQUAL(0, statistics_of(registry).asymmetric); /* else it is not reached */
+  close_registry(registry);
+  return failures_of_test != 0;
+}
+
+static void H11_membarrierIsTakenAway(void) {
+  registry = open_registry("of the parent", CBR_LEVEL_OFF);
+  bool is_used = statistics_of(registry).asymmetric;
+  close_registry(registry);
+  int status = run_task("lose_membarrier", "-");
+  if (!is_used) {
+    EQUAL(0, status);
+    return;
+  }
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  has_printed("callbackregistry: membarrier was taken away");
+  has_printed("CBR_FORCE_FALLBACK=1");
+}
+
+/* ------------------------------------------------------- what is shared -- */
+
+enum { SHARED_CALLS = 3 };
+
+/* Uses the shared registry, and closes it. */
+static void use_shared(void) {
+  life life = {0};
+  cbr_token fresh;
+  cbr_registry shared = cbr_registry_shared();
+  CHECK(shared != CBR_NONE && shared == cbr_registry_shared());
+  EXPECT(CBR_OK, subject_register(shared, &life, CBR_NONE, &fresh));
+  for (int each = 0; each < SHARED_CALLS; each++)
+    EXPECT(CBR_OK, subject_visit(fresh, &life));
+  EXPECT(CBR_OK, cbr_invalidate(fresh, CBR_REASON_ENDED));
+  EQUAL(1, life.destroyed);
+  close_registry(shared);
+  CHECK(cbr_registry_shared() != shared);
+  close_registry(cbr_registry_shared());
+}
+
+static cbr_registry shared_of_parent;
+
+static void use_shared_in_child(const char *path) {
+  if (path) setenv("CBR_HISTORY", path, 1);
+  CHECK(!cbr_is_live(shared_of_parent));
+  EXPECT(CBR_E_FORKED, cbr_registry_close(shared_of_parent, CBR_FOREVER));
+  CHECK(cbr_registry_shared() != shared_of_parent);
+  use_shared();
+}
+
+static int share(void) {
+  use_shared();
+  return failures_of_test != 0;
+}
+
+static int share_in_child(const char *path) {
+  shared_of_parent = cbr_registry_shared();
+  EXPECT(CBR_OK, subject_register(shared_of_parent, &token_life, CBR_NONE,
+                                  &token));
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  CHECK(holds_in(use_shared_in_child, path, true));
+  CHECK(shared_of_parent == cbr_registry_shared());
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  close_registry(shared_of_parent);
+  return failures_of_test != 0;
+}
+
+static int share_nothing(const char *expected) {
+  EQUAL(CBR_NONE, cbr_registry_shared());
+  CHECK(strstr(cbr_last_error(), expected) != NULL);
+  EQUAL(CBR_NONE, cbr_registry_shared());
+  return failures_of_test != 0;
+}
+
+static void set_shared(const char *path, const char *level) {
+  unsetenv("CBR_HISTORY");
+  unsetenv("CBR_LEVEL");
+  if (path) setenv("CBR_HISTORY", path, 1);
+  if (level) setenv("CBR_LEVEL", level, 1);
+}
+
+/* The environment says where and how much: rows of calls, calls that were
+ * counted, and lives of tokens. */
+static void J22_sharedByTheEnvironment(void) {
+  static const struct {
+    const char *level;
+    int calls, counted, tokens;
+  } rows[] = {{NULL, SHARED_CALLS, 0, 1},
+              {"", SHARED_CALLS, 0, 1},
+              {"calls", SHARED_CALLS, 0, 1},
+              {"lifecycle", 0, SHARED_CALLS, 1},
+              {"off", 0, 0, 0}};
+  for (int each = 0; each < 5; each++) {
+    WITHIN("CBR_LEVEL %s", rows[each].level ? rows[each].level : "unset");
+    make_history(&kept);
+    set_shared(kept.path, rows[each].level);
+    EQUAL(0, run_task("share", "-"));
+    check_history(&kept);
+    EQUAL(2, number_in(&kept, "SELECT count(*) FROM run "
+                              "WHERE ended = 'closed'"));
+    EQUAL(rows[each].calls, number_in(&kept, "SELECT count(*) FROM call"));
+    EQUAL(rows[each].counted,
+          number_in(&kept, "SELECT coalesce(sum(counted_only), 0) "
+                           "FROM conservation WHERE token = 'total'"));
+    EQUAL(rows[each].tokens,
+          number_in(&kept, "SELECT count(*) FROM token_life "
+                           "WHERE kind = 'token'"));
+    remove_history(&kept);
+  }
+  set_shared(NULL, NULL);
+}
+
+static void J22_sharedThatCannotBeOpened(void) {
+  make_history(&kept);
+  set_shared(kept.directory, NULL); /* a directory is no database */
+  EQUAL(0, run_task("share_nothing", kept.directory));
+  set_shared("/nowhere/at/all", "calls");
+  EQUAL(0, run_task("share_nothing", "/nowhere/at/all"));
+  set_shared(kept.path, "loud");
+  EQUAL(0, run_task("share_nothing", "\"loud\""));
+  remove_history(&kept);
+  set_shared(NULL, NULL);
+}
+
+/* A child has a shared registry of its own, beside its parent's: in a file of
+ * its own, or as runs of its own in the parent's. */
+static void H4_childSharesARegistryOfItsOwn(void) {
+#ifdef THREAD_SANITIZER
+  printf("skipped: a child of a process with threads starts a thread\n");
+#else
+  history own;
+  make_history(&kept);
+  make_history(&own);
+  set_shared(kept.path, "calls");
+  EQUAL(0, run_task("share_in_child", own.path));
+  set_shared(NULL, NULL);
+  check_history(&kept);
+  check_history(&own);
+  EQUAL(2, number_in(&kept, "SELECT count(*) FROM call"));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run"));
+  EQUAL(SHARED_CALLS, number_in(&own, "SELECT count(*) FROM call"));
+  remove_history(&own);
+  remove_history(&kept);
+  make_history(&kept);
+  set_shared(kept.path, "calls");
+  EQUAL(0, run_task("share_in_child", kept.path));
+  set_shared(NULL, NULL);
+  check_history(&kept);
+  EQUAL(2 + SHARED_CALLS, number_in(&kept, "SELECT count(*) FROM call"));
+  EQUAL(3, number_in(&kept, "SELECT count(*) FROM run "
+                            "WHERE ended = 'closed'"));
+  remove_history(&kept);
+#endif
+}
+
+/* ------------------------------------------------------- an earlier run -- */
+
+/* Registers and ends a token, and says which it was. */
+static int remember(const char *path) {
+  open_at(path);
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_CANCELLED));
+  close_registry(registry);
+  if (failures_of_test == 0)
+    fprintf(stderr, "%llx", (unsigned long long)token);
+  return failures_of_test != 0;
+}
+
+static int recall(const char *path) {
+  char text[4096];
+  cbr_token old = strtoull(getenv("CBR_TEST_TOKEN"), NULL, 16);
+  open_at(path);
+  CHECK(token != old && !cbr_is_live(old));
+  EXPECT(CBR_E_STALE, subject_visit(old, &token_life));
+  EXPECT(CBR_E_STALE, cbr_invalidate(old, CBR_REASON_ENDED));
+  EXPECT(CBR_OK, cbr_explain(old, text, sizeof text, NULL));
+  CHECK(strstr(text, "\"subject\"") != NULL);
+  CHECK(strstr(text, "cancelled") != NULL);
+  close_registry(registry);
+  return failures_of_test != 0;
+}
+
+/* C22: refused, yet explained by the file. */
+static void C22_tokenOfAnEarlierRun(void) {
+  make_history(&kept);
+  EQUAL(0, run_task("remember", kept.path));
+  setenv("CBR_TEST_TOKEN", printed, 1);
+  EQUAL(0, run_task("recall", kept.path));
+  unsetenv("CBR_TEST_TOKEN");
+  check_history(&kept);
+  EQUAL(2, number_in(&kept, "SELECT count(*) FROM run"));
+  remove_history(&kept);
+}
+
+/* ----------------------------------------------------------- what leaks -- */
+
+static int leak(void) {
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.strictness = CBR_STRICT_LEAKS;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  struct counted context = {0};
+  cbr_token ended = add(registry, "was ended", &context, true, CBR_NONE);
+  add(registry, "left alone", &context, true, CBR_NONE);
+  EXPECT(CBR_OK, cbr_invalidate(ended, CBR_REASON_ENDED));
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  what.label = "forgotten";
+  what.function = (cbr_function)count_call;
+  what.context = &context;
+  what.line = 4711;
+  what.file = "somewhere.c";
+  EXPECT(CBR_OK, cbr_register(registry, &what, &token));
+  close_registry(registry);
+  return failures_of_test != 0;
+}
+
+static void D6_leaksArePrinted(void) {
+  EQUAL(0, run_task("leak", "-"));
+  has_printed("still live at close: ");
+  has_printed("\"forgotten\" at somewhere.c:4711");
+  has_printed("\"left alone\" at ");
+  CHECK(strstr(printed, "was ended") == NULL);
+  EQUAL('\n', printed[strlen(printed) - 1]);
+  CHECK(strchr(printed, '\n') == printed + strlen(printed) - 1);
+}
+
 /* Threads that begin to use the library at the same moment. */
 enum { FIRST = 8 };
 static pthread_barrier_t first_barrier;
@@ -438,6 +694,13 @@ static int run_named(const char *name, const char *argument) {
   if (strcmp(name, "use_in_exit_handlers") == 0)
     return use_in_exit_handlers(argument);
   if (strcmp(name, "use_first_at_once") == 0) return use_first_at_once();
+  if (strcmp(name, "lose_membarrier") == 0) return lose_membarrier();
+  if (strcmp(name, "share") == 0) return share();
+  if (strcmp(name, "share_in_child") == 0) return share_in_child(argument);
+  if (strcmp(name, "share_nothing") == 0) return share_nothing(argument);
+  if (strcmp(name, "remember") == 0) return remember(argument);
+  if (strcmp(name, "recall") == 0) return recall(argument);
+  if (strcmp(name, "leak") == 0) return leak();
   return run_without_membarrier(strcmp(argument, "EPERM") ? ENOSYS : EPERM);
 }
 
@@ -453,5 +716,11 @@ int main(int count, char **arguments) {
   TEST(J22_exitWithThreadsInside);
   TEST(J22_exitHandlersUseTheLibrary);
   TEST(H11_membarrierIsRefused);
+  TEST(H11_membarrierIsTakenAway);
+  TEST(J22_sharedByTheEnvironment);
+  TEST(J22_sharedThatCannotBeOpened);
+  TEST(H4_childSharesARegistryOfItsOwn);
+  TEST(C22_tokenOfAnEarlierRun);
+  TEST(D6_leaksArePrinted);
   return finish();
 }

@@ -4,9 +4,11 @@
  * check and call, in and out of callbacks, one-shots. pairs.c goes through
  * all pairs of operations; these are the scenarios by name.
  */
+#include "history.h"
 #include "subject.h"
 
 static cbr_registry registry;
+static history kept;
 
 static cbr_token add_subject(life *life, cbr_owner owner) {
   cbr_token token = CBR_NONE;
@@ -399,8 +401,12 @@ static void D1_oneShotCallsItself(void) {
   EQUAL(1, life.destroyed);
 }
 
+static void A1_theHistorySaysTheSame(void) {
+  close_with_history(registry, &kept);
+}
+
 int main(void) {
-  registry = open_registry("races", CBR_LEVEL_OFF);
+  registry = open_with_history(&kept, "races", test_level());
   TEST(A18_endedBeforeTheCheck);
   TEST(A18_endedAfterTheCheck);
   TEST(A4_slotIsReusedBetweenPinAndCheck);
@@ -416,6 +422,6 @@ int main(void) {
   TEST(G27_oneShotOfTwoCallers);
   TEST(G27_oneShotAgainstEnding);
   TEST(D1_oneShotCallsItself);
-  close_registry(registry);
+  TEST(A1_theHistorySaysTheSame);
   return finish();
 }

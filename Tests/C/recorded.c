@@ -13,21 +13,10 @@ static cbr_registry registry;
 static history kept;
 
 static void open_kept(uint32_t level) {
-  make_history(&kept);
-  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
-  options.label = "recorded";
-  options.history_path = kept.path;
-  options.level = level;
-  options.calls_per_second = UINT64_MAX;
-  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  registry = open_with_history(&kept, "recorded", level);
 }
 
-static void close_kept(void) {
-  close_registry(registry);
-  check_history(&kept);
-  expect_no_rows(&kept, "SELECT * FROM live");
-  remove_history(&kept);
-}
+static void close_kept(void) { close_with_history(registry, &kept); }
 
 static void flush(void) {
   EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
@@ -179,6 +168,80 @@ static void A1_switchedOnByTwoAtOnce(void) {
   close_kept();
 }
 
+/* Another program that has opened the history. */
+static void tell(sqlite3 *other, const char *what) {
+  char *problem = NULL;
+  EQUAL(SQLITE_OK, sqlite3_exec(other, what, NULL, NULL, &problem));
+  if (problem) fprintf(stderr, "%s: %s\n", what, problem);
+  sqlite3_free(problem);
+}
+
+static void visit_often(cbr_token token, life *life) {
+  for (int each = 0; each < 10; each++)
+    EXPECT(CBR_OK, subject_visit(token, life));
+}
+
+/* While another program is writing, a flush that does not wait says so; then
+ * everything is written. */
+static void J37_anotherProgramIsWriting(void) {
+  open_kept(CBR_LEVEL_CALLS);
+  life life = {0};
+  cbr_token token;
+  EXPECT(CBR_OK, subject_register(registry, &life, CBR_NONE, &token));
+  flush();
+  sqlite3 *other = look_into_(&kept);
+  uint64_t achieved = 0;
+  tell(other, "BEGIN IMMEDIATE");
+  visit_often(token, &life);
+  for (uint32_t level = CBR_FLUSH_DATABASE; level <= CBR_FLUSH_DISK; level++) {
+    EXPECT(CBR_E_TIMEOUT, cbr_audit_flush(registry, level, 0, &achieved));
+    CHECK(achieved < statistics_of(registry).events_emitted);
+  }
+  EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_RING, 0, &achieved));
+  EQUAL(0, number_in(&kept, "SELECT count(*) FROM call"));
+  tell(other, "COMMIT");
+  flush();
+  EQUAL(10, number_in(&kept, "SELECT count(*) FROM call"));
+  EQUAL(CBR_HISTORY_GOOD, statistics_of(registry).history_state);
+  sqlite3_close(other);
+  EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
+  close_kept();
+}
+
+/* What cannot be written for another reason than a lock fails at once, and is
+ * written when that is mended. */
+static void J37_anotherProgramTakesATableAway(void) {
+  open_kept(CBR_LEVEL_CALLS);
+  life lives[2] = {{0}, {0}};
+  cbr_token tokens[2];
+  EXPECT(CBR_OK, subject_register(registry, &lives[0], CBR_NONE, &tokens[0]));
+  flush();
+  sqlite3 *other = look_into_(&kept);
+  tell(other, "PRAGMA legacy_alter_table = ON");
+  tell(other, "ALTER TABLE token RENAME TO elsewhere");
+  EXPECT(CBR_OK, subject_register(registry, &lives[1], CBR_NONE, &tokens[1]));
+  visit_often(tokens[1], &lives[1]);
+  EXPECT(CBR_E_AUDIT, cbr_audit_flush(registry, CBR_FLUSH_DATABASE,
+                                      CBR_FOREVER, NULL));
+  EQUAL(CBR_HISTORY_DEGRADED, statistics_of(registry).history_state);
+  visit_often(tokens[0], &lives[0]);
+  tell(other, "ALTER TABLE elsewhere RENAME TO token");
+  sqlite3_close(other);
+  while (cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, NULL) ==
+         CBR_E_AUDIT)
+    sched_yield();
+  EQUAL(CBR_HISTORY_GOOD, statistics_of(registry).history_state);
+  EQUAL(0, statistics_of(registry).events_lost);
+  for (int each = 0; each < 2; each++)
+    EXPECT(CBR_OK, cbr_invalidate(tokens[each], CBR_REASON_ENDED));
+  close_registry(registry);
+  EQUAL(20, number_in(&kept, "SELECT count(*) FROM call"));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM fault"));
+  expect_no_rows(&kept, "SELECT * FROM conservation WHERE difference <> 0");
+  expect_no_rows(&kept, "SELECT * FROM violations");
+  remove_history(&kept);
+}
+
 /* A fork is an event of the thread that forked, in the parent's history. */
 static void H1_aForkIsRecorded(void) {
   open_kept(CBR_LEVEL_LIFECYCLE);
@@ -226,6 +289,8 @@ int main(void) {
   TEST(A2_callsBeginWhileTheEnderWaitsForALock);
   TEST(A1_switchedOffBeforeItsEnd);
   TEST(A1_switchedOnByTwoAtOnce);
+  TEST(J37_anotherProgramIsWriting);
+  TEST(J37_anotherProgramTakesATableAway);
   TEST(H1_aForkIsRecorded);
   TEST(G14_closeReturnsWhenAllIsWritten);
   return finish();

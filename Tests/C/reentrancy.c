@@ -48,6 +48,7 @@ static struct scene {
   cbr_owner owner;
   cbr_token own, other;
   cbr_lease_handle own_lease, other_lease;
+  cbr_call own_call, other_call; /* the first one inside, in a callback */
   struct counted own_context, other_context, new_context;
   int registered; /* with new_context, by attempts */
   int object;
@@ -129,6 +130,26 @@ static cbr_status try_enter_method(enum subject subject) {
               &call);
 }
 
+static cbr_status try_method(enum subject subject) {
+  cbr_call call;
+  cbr_status status =
+      cbr_enter_method(handle_of(subject), &interface, 0, &call);
+  if (status == CBR_OK) CHECK(call.function != NULL);
+  return left(status, &call);
+}
+
+enum { TAG = 7 };
+
+static cbr_status try_tagged(enum subject subject) {
+  cbr_call call;
+  return left(cbr_enter_typed(handle_of(subject), TAG, &call), &call);
+}
+
+/* Leaves what was entered outside. */
+static cbr_status try_leave(enum subject subject) {
+  return cbr_leave(subject == OWN ? &scene.own_call : &scene.other_call);
+}
+
 static cbr_status try_call(enum subject subject) {
   cbr_call call;
   cbr_status status = left(cbr_enter(handle_of(subject), &call), &call);
@@ -137,6 +158,10 @@ static cbr_status try_call(enum subject subject) {
 }
 
 static cbr_status try_responds(enum subject subject) {
+  return cbr_responds(handle_of(subject), &interface, 0);
+}
+
+static cbr_status try_has_method(enum subject subject) {
   return cbr_responds(handle_of(subject), &interface, 0);
 }
 
@@ -332,13 +357,24 @@ static cbr_status try_texts(enum subject subject) {
 
 /* Notes: (1) S stands for "not live". (2) Of a registry the subjects are the
  * scene's own and another one. (3) Own is a lease on the own token. (4) What is
- * being destroyed has ended before. */
+ * being destroyed has ended before. (5) The tokens have the method, or the
+ * tag. (6) Own is the call of the callback, another one is of another
+ * registry. */
 static const struct row table[] = {
     /*                      callback  destroy  owner's end  close  visitor */
     {"is_live", try_is_live,           {"OOO", "SOO", "SOS", "SSS", "OOO"}},
     {"enter", try_enter,               {"OOK", "SOK", "SOK", "SSK", "OOK"}},
     {"enter_typed", try_enter_typed,   {"OOK", "SOK", "SOK", "SSK", "OOK"}},
     {"enter_method", try_enter_method, {"EEK", "SEK", "SEK", "SSK", "EEK"}},
+    /* (5) */
+    {"enter_typed, its tag", try_tagged,
+                                       {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"enter_method, its method", try_method,
+                                       {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"responds, its method", try_has_method,
+                                       {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    /* (6) */
+    {"leave", try_leave,               {"OO-", "IO-", "IO-", "IO-", "IO-"}},
     {"CBR_CALL", try_call,             {"OOK", "SOK", "SOK", "SSK", "OOK"}},
     {"responds", try_responds,         {"EEK", "SEK", "SEK", "SSK", "EEK"}},
     {"lease", try_lease,               {"OOK", "SOK", "SOK", "SSK", "OOK"}},
@@ -392,6 +428,48 @@ static bool is_about_lease(const struct row *row) {
   return row->attempt == try_lease_get || row->attempt == try_lease_end;
 }
 
+static bool has_methods(const struct row *row) {
+  return row->attempt == try_method || row->attempt == try_has_method;
+}
+
+/* Enters the own token as it was registered. */
+static cbr_status enter_own(void) {
+  cbr_call *call = &scene.own_call;
+  if (has_methods(scene.row))
+    return cbr_enter_method(scene.own, &interface, 0, call);
+  if (scene.row->attempt == try_tagged)
+    return cbr_enter_typed(scene.own, TAG, call);
+  return cbr_enter(scene.own, call);
+}
+
+/* Registers as the row needs it. */
+static void add_to_scene(const char *label, void (*function)(void *),
+                         struct counted *counted, cbr_destroy destroy,
+                         cbr_owner owner, cbr_token *out) {
+  const cbr_function table[] = {(cbr_function)function};
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  what.label = label;
+  what.context = counted;
+  what.destroy = destroy;
+  what.owner = owner;
+  if (has_methods(scene.row)) {
+    what.interface = &interface;
+    what.methods = table;
+  } else {
+    what.function = table[0];
+    what.type_tag = scene.row->attempt == try_tagged ? TAG : 0;
+  }
+  EXPECT(CBR_OK, cbr_register(scene.registry, &what, out));
+}
+
+/* Enters a call that the attempt leaves. */
+static void enter_another(void) {
+  cbr_token token;
+  EXPECT(CBR_OK, CBR_REGISTER(scene.another, "entered", count_call,
+                              &scene.other_context, NULL, CBR_NONE, &token));
+  EXPECT(CBR_OK, cbr_enter(token, &scene.other_call));
+}
+
 /* Every scene has its level; the costly ones come less often. */
 static uint32_t next_level(void) {
   static unsigned scenes;
@@ -417,11 +495,11 @@ static void make_scene(const struct row *row, enum place place,
   scene.registry = open_registry("scene", level);
   scene.another = open_registry("another", next_level());
   scene.owner = add_owner(scene.registry, "owner");
-  EXPECT(CBR_OK, CBR_REGISTER(scene.registry, "own", own_function,
-                              &scene.own_context, own_destroy, scene.owner,
-                              &scene.own));
-  scene.other = add(scene.registry, "other", &scene.other_context, true,
-                    CBR_NONE);
+  add_to_scene("own", own_function, &scene.own_context, own_destroy,
+               scene.owner, &scene.own);
+  add_to_scene("other", count_call, &scene.other_context, count_destroy,
+               CBR_NONE, &scene.other);
+  if (row->attempt == try_leave && subject == ANOTHER) enter_another();
   if (!is_about_lease(row)) return;
   EXPECT(CBR_OK, cbr_lease(scene.own, &scene.own_lease));
   EXPECT(CBR_OK, cbr_lease(scene.other, &scene.other_lease));
@@ -430,12 +508,18 @@ static void make_scene(const struct row *row, enum place place,
     EXPECT(CBR_OK, cbr_lease_end(scene.own_lease));
 }
 
+static void call_own(void) {
+  bool is_left = scene.row->attempt == try_leave && scene.subject == OWN;
+  EXPECT(CBR_OK, enter_own());
+  ((void (*)(void *))scene.own_call.function)(scene.own_call.context);
+  EXPECT(is_left ? CBR_E_INVALID : CBR_OK, cbr_leave(&scene.own_call));
+}
+
 static void destroy_at_leave(void) {
-  cbr_call call;
-  EXPECT(CBR_OK, cbr_enter(scene.own, &call));
+  EXPECT(CBR_OK, enter_own());
   EXPECT(CBR_DEFERRED, cbr_invalidate(scene.own, CBR_REASON_ENDED));
   EQUAL(0, scene.attempts);
-  EXPECT(CBR_OK, cbr_leave(&call));
+  EXPECT(CBR_OK, cbr_leave(&scene.own_call));
 }
 
 static void destroy_at_lease_end(void) {
@@ -459,7 +543,7 @@ static void destroy_at_close(void) {
 /* Brings about the attempt in its place. */
 static void go_there(void) {
   switch (scene.place) {
-    case IN_CALLBACK: CHECK(calls(scene.own)); break;
+    case IN_CALLBACK: call_own(); break;
     case IN_DESTROY:
       EXPECT(CBR_OK, cbr_invalidate(scene.own, CBR_REASON_ENDED));
       break;

@@ -4,9 +4,11 @@
  * its threads is told, and the others come through; and what is no ring is
  * not taken for one.
  */
+#include "history.h"
 #include "subject.h"
 
 static cbr_registry registry;
+static history kept;
 
 /* A thread that is inside a token, and waits there for something. */
 typedef struct member {
@@ -140,7 +142,7 @@ static void B14_ringByRegistry(void) {
   member members[2];
   cbr_registry registries[2];
   for (int each = 0; each < 2; each++) {
-    registries[each] = open_registry("ring", CBR_LEVEL_OFF);
+    registries[each] = open_registry("ring", test_level());
     members[each] = make_member(registries[each], CBR_NONE);
     members[each].wait = close_it;
     enter_member(&members[each]);
@@ -279,8 +281,12 @@ static void G15_othersAreNotOneself(void) {
   EXPECT(CBR_OK, ending.status);
 }
 
+static void A1_theHistorySaysTheSame(void) {
+  close_with_history(registry, &kept);
+}
+
 int main(void) {
-  registry = open_registry("rings", CBR_LEVEL_OFF);
+  registry = open_with_history(&kept, "rings", test_level());
   TEST(B5_ringsOfTwoToFive);
   TEST(B5_aLongRing);
   TEST(B14_ringsByOwner);
@@ -290,6 +296,6 @@ int main(void) {
   TEST(G15_chainIsNoRing);
   TEST(G15_siblingsAreNotInsideEachOther);
   TEST(G15_othersAreNotOneself);
-  close_registry(registry);
+  TEST(A1_theHistorySaysTheSame);
   return finish();
 }

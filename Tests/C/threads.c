@@ -3,9 +3,11 @@
  * Threads (G11, J22): many at once, deeply nested, ending inside calls and
  * using the library while they end.
  */
+#include "history.h"
 #include "subject.h"
 
 static cbr_registry registry;
+static history kept;
 
 static cbr_token add_subject(life *life, cbr_owner owner) {
   cbr_token token = CBR_NONE;
@@ -296,10 +298,14 @@ static void J22_destructorsUseTheLibrary(void) {
   }
 }
 
+static void A1_theHistorySaysTheSame(void) {
+  close_with_history(registry, &kept);
+}
+
 int main(void) {
   /* One key is older than the library's, one is newer. */
   pthread_key_create(&keys[0], use_while_ending);
-  registry = open_registry("threads", CBR_LEVEL_LIFECYCLE);
+  registry = open_with_history(&kept, "threads", CBR_LEVEL_CALLS);
   pthread_key_create(&keys[1], use_while_ending);
   TEST(G11_manyThreadsInsideManyCalls);
   TEST(G11_deepRecursionIsProtected);
@@ -308,6 +314,6 @@ int main(void) {
   TEST(G11_waitForAThreadThatEndsInside);
   TEST(G11_threadsThatComeAndGo);
   TEST(J22_destructorsUseTheLibrary);
-  close_registry(registry);
+  TEST(A1_theHistorySaysTheSame);
   return finish();
 }

@@ -3,9 +3,11 @@
  * Waiting (G9, G14, G15): it covers what is running and nothing else, and it
  * never hangs, whatever is parked, pending or left behind meanwhile.
  */
+#include "history.h"
 #include "subject.h"
 
 static cbr_registry registry;
+static history kept;
 
 static void nothing(void *context) { (void)context; }
 
@@ -273,7 +275,7 @@ static void close_in_call(void *argument) {
 }
 
 static void G15_visitorEndsWhileACloserWaits(void) {
-  cbr_registry closing = open_registry("closing", CBR_LEVEL_OFF);
+  cbr_registry closing = open_registry("closing", test_level());
   ending ending = ENDING(closing);
   life life = {.on_call = close_in_call, .argument = &ending};
   cbr_token token;
@@ -387,8 +389,12 @@ static void G15_wokenWhenWhatWasMarkedIsDrained(void) {
   EQUAL(1, life.destroyed);
 }
 
+static void A1_theHistorySaysTheSame(void) {
+  close_with_history(registry, &kept);
+}
+
 int main(void) {
-  registry = open_registry("waiting", CBR_LEVEL_OFF);
+  registry = open_with_history(&kept, "waiting", test_level());
   TEST(A1_waitCoversCallInFlight);
   TEST(A14_ownerIsFreedAfterTheWait);
   TEST(A3_waiterIsWokenWhileAnotherCallRuns);
@@ -404,6 +410,6 @@ int main(void) {
   TEST(G15_cancelledWaiter);
   TEST(G15_deferredAfterWhatOthersHaveClaimed);
   TEST(G15_wokenWhenWhatWasMarkedIsDrained);
-  close_registry(registry);
+  TEST(A1_theHistorySaysTheSame);
   return finish();
 }
