@@ -24,9 +24,9 @@
  *   losing it is free (G5). 0 is CBR_NONE; all-ones is never given out.
  * Statuses.  0 is CBR_OK, positive values are outcomes, negative ones errors.
  *   cbr_last_error() has a sentence for the calling thread's last status that
- *   was not CBR_OK; ask for it in a statement of its own, after the call. Every
- *   function that takes a handle can answer these, and they are not repeated
- *   below:
+ *   was not CBR_OK; ask for it in a statement of its own, after the call.
+ *   Every function that takes a handle can answer these, and they are not
+ *   repeated below:
  *     CBR_E_INVALID   the handle is CBR_NONE or not of a handle's form; an
  *                     argument that must not be NULL is
  *     CBR_E_KIND      a handle of another kind than the parameter's
@@ -52,8 +52,9 @@
  * membarrier.  Calls are cheap because endings ask the kernel for the fences
  *   (membarrier, Linux 4.14); where it is refused when the library is first
  *   used, each call pays for a full fence instead. A sandbox that takes
- *   membarrier away later would make calls unsafe: the process is aborted, with
- *   a message. Set CBR_FORCE_FALLBACK=1 in the environment of such a program.
+ *   membarrier away later would make calls unsafe: the process is aborted,
+ *   with a message. Set CBR_FORCE_FALLBACK=1 in the environment of such a
+ *   program.
  * fork.  In the child every inherited handle is answered CBR_E_FORKED and
  *   nothing of the parent's history is touched; a new registry works.
  * Time.  Durations are nanoseconds; CBR_FOREVER waits without limit; 0 asks
@@ -86,6 +87,18 @@
 #define CBR_FAST
 #endif
 
+/* A conversion that neither language's compilers warn of, of a value to a type
+ * of its kind, and of a function's address to a pointer to another function;
+ * the latter by way of a number, which says that it is meant. */
+#ifdef __cplusplus
+#define CBR_CAST_(type, value) static_cast<type>(value)
+#define CBR_FUNCTION_CAST_(type, function) \
+  reinterpret_cast<type>(reinterpret_cast<uintptr_t>(function))
+#else
+#define CBR_CAST_(type, value) ((type)(value))
+#define CBR_FUNCTION_CAST_(type, function) ((type)(uintptr_t)(function))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -109,7 +122,7 @@ typedef cbr_handle cbr_token;
 typedef cbr_handle cbr_owner;
 typedef cbr_handle cbr_lease_handle;
 
-#define CBR_NONE ((cbr_handle)0)
+#define CBR_NONE CBR_CAST_(cbr_handle, 0)
 #define CBR_FOREVER UINT64_MAX
 
 typedef enum cbr_kind {
@@ -165,7 +178,7 @@ const char *cbr_status_text(int status);
  * into the library. Threads: each has its own. */
 const char *cbr_last_error(void);
 
-/* ------------------------------------------------- Reasons and dispositions */
+/* ------------------------------------------- Reasons and dispositions -- */
 
 /* Why something ended. Values from CBR_REASON_USER up are the program's. */
 typedef uint32_t cbr_reason;
@@ -191,7 +204,7 @@ enum { CBR_CONTINUE = 0, CBR_STOP = 1, CBR_DISCONNECT = 2 };
 
 /* How much a registry or a token writes to the history. */
 enum {
-  CBR_LEVEL_DEFAULT = 0,   /* CALLS for a registry; the registry's for a token*/
+  CBR_LEVEL_DEFAULT = 0,   /* a registry: CALLS; a token: the registry's */
   CBR_LEVEL_OFF = 1,       /* nothing */
   CBR_LEVEL_LIFECYCLE = 2, /* all but single calls, which are counted */
   CBR_LEVEL_CALLS = 3      /* also one row per call, with its duration */
@@ -388,8 +401,8 @@ cbr_status cbr_register(cbr_registry registry, const cbr_registration *what,
 
 /* -------------------------------------------------------------- Calling -- */
 
-/* A call in flight, on the caller's stack. It may be copied or moved within the
- * thread that entered; one of the copies is left. */
+/* A call in flight, on the caller's stack. It may be copied or moved within
+ * the thread that entered; one of the copies is left. */
 typedef struct cbr_call {
   cbr_function function;
   void *context;
@@ -453,8 +466,8 @@ cbr_status cbr_responds(cbr_token token, const cbr_interface *interface,
 /* Takes a lease: a hold on a token that is not tied to a thread or a scope.
  * While it lasts the context is not destroyed, even when the token is ended.
  * Any token can be leased, whatever it asks of a call; a one-shot is not used
- * up by it. A lease has no thread: whoever waits for a token for ever, while it
- * holds a lease on it itself, waits for ever.
+ * up by it. A lease has no thread: whoever waits for a token for ever, while
+ * it holds a lease on it itself, waits for ever.
  * CBR_OK; CBR_E_STALE; CBR_E_CONSUMED; CBR_E_NOMEM; CBR_E_LIMIT. A refusal is
  * recorded. */
 CBR_WARN_UNUSED
@@ -581,7 +594,8 @@ cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
 /* Registers one function in one line, with the site of this line.
  * Evaluates to the cbr_status of cbr_register. */
 #define CBR_REGISTER(registry, label, function, context, destroy, owner, out) \
-  cbr_register_here_((registry), (label), (cbr_function)(function),           \
+  cbr_register_here_((registry), (label),                                     \
+                     CBR_FUNCTION_CAST_(cbr_function, function),              \
                      (context), (destroy), (owner), CBR_HERE, (out))
 
 /* Calls a token's function if it is live:
@@ -591,14 +605,14 @@ cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
 #define CBR_CALL(token, type, arguments)                               \
   for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
        cbr_last_(&cbr_now))                                            \
-  ((type)cbr_now.function) arguments
+  (CBR_FUNCTION_CAST_(type, cbr_now.function)) arguments
 
 /* Like CBR_CALL; result, an lvalue, receives what the function returns and is
  * left alone when the call is refused. */
 #define CBR_CALL_RESULT(result, token, type, arguments)                \
   for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
        cbr_last_(&cbr_now))                                            \
-  (result) = ((type)cbr_now.function) arguments
+  (result) = (CBR_FUNCTION_CAST_(type, cbr_now.function)) arguments
 
 static inline cbr_status cbr_register_here_(
     cbr_registry registry, const char *label, cbr_function function,
