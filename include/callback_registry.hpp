@@ -315,7 +315,8 @@ struct signature<R(A...)> {
 //   template with an address among its arguments or the letters Z, Ul or Ut
 //   in its mangled name;
 //   two such objects were compiled with -fno-rtti, and it is a template, a
-//   function, an array or a member pointer, or under clang any class.
+//   function, an array or a member pointer, or under clang any class or
+//   enumeration.
 // What is different is let through in two cases only: the program breaks the
 // one definition rule, or two hashes of 64 bits are equal by chance.
 // The tag is a constant expression for numbers and pointers to them, and under

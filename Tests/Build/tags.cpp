@@ -78,10 +78,11 @@ void own_local(short) {
 }
 }  // namespace
 
+[[gnu::visibility("default")]] void show_1();
+
 #if UNIT == 1
 void show_1() {
 #else
-void show_1();
 int main() {
   show_1();
 #endif
@@ -90,6 +91,7 @@ int main() {
   SHOW("shared", void(scope::choice, plain *));
   SHOW("shared", std::string(const std::string &));
   SHOW("shared", void(scope::box<scope::Zone> *));
+  SHOW("shared", void(scope::box<global> *));
   SHOW("shared", void(std::vector<scope::choice>));
   SHOW("shared", void(int (*)(global *), int (&)[3]));
   SHOW("shared", void(int scope::Zone::*));
