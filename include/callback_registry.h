@@ -95,15 +95,12 @@
 #define CBR_FAST
 #endif
 
-/* A conversion that neither language's compilers warn of, of a value to a type
- * of its kind, and of a function's address to a pointer to another function;
- * the latter by way of a number, which says that it is meant. */
+/* Converts a function's address to a pointer to another type of function, and
+ * no compiler warns of it: the way by a number says that it is meant. */
 #ifdef __cplusplus
-#define CBR_CAST_(type, value) static_cast<type>(value)
 #define CBR_FUNCTION_CAST_(type, function) \
   reinterpret_cast<type>(reinterpret_cast<uintptr_t>(function))
 #else
-#define CBR_CAST_(type, value) ((type)(value))
 #define CBR_FUNCTION_CAST_(type, function) ((type)(uintptr_t)(function))
 #endif
 
@@ -130,7 +127,11 @@ typedef cbr_handle cbr_token;
 typedef cbr_handle cbr_owner;
 typedef cbr_handle cbr_lease_handle;
 
-#define CBR_NONE CBR_CAST_(cbr_handle, 0)
+#ifdef __cplusplus
+#define CBR_NONE static_cast<cbr_handle>(0)
+#else
+#define CBR_NONE ((cbr_handle)0)  /* in this form Swift knows it, too */
+#endif
 #define CBR_FOREVER UINT64_MAX
 
 typedef enum cbr_kind {
