@@ -158,6 +158,7 @@ test-build: lib build/hooks/libcallbackregistry.a \
 # That the documents say what is so.
 test-documentation: lib
 	$(part) python3 Tests/Build/test_readme.py
+	$(part) python3 Tests/Build/test_history.py
 	$(part) python3 Tests/Build/what_happens_if.py
 
 # The library with the points at which tests step in, plain and sanitized. The

@@ -5,8 +5,8 @@
  * A callback is registered once and named from then on by a token: a 64-bit
  * number that is compared, never followed. cbr_enter answers "live, and it
  * stays live until you leave" in a few nanoseconds, or says why not. Ending a
- * callback says what is still running. Every registration, ending, call and
- * refusal can be read afterwards in an SQLite file.
+ * callback can wait until nothing of it is running. Every registration,
+ * ending, call and refusal can be read afterwards in an SQLite file.
  *
  *   cbr_registry registry;
  *   cbr_token token;
@@ -16,6 +16,10 @@
  *   CBR_CALL(token, void (*)(void *, double), (cbr_now.context, 0.5));
  *   cbr_invalidate_wait(token, CBR_REASON_ENDED, CBR_FOREVER);
  *
+ * State that no destroy frees (NULL instead of free above) is yours to free,
+ * but not before cbr_invalidate_wait has answered CBR_OK or CBR_ALREADY:
+ * cbr_invalidate alone does not say that no call is using it.
+ *
  * RULES FOR THE WHOLE LIBRARY
  *
  * Handles.  Any 64-bit value may be passed as any handle, at any time, on any
@@ -24,9 +28,9 @@
  *   losing it is free (G5). 0 is CBR_NONE; all-ones is never given out.
  * Statuses.  0 is CBR_OK, positive values are outcomes, negative ones errors.
  *   cbr_last_error() has a sentence for the calling thread's last status that
- *   was not CBR_OK; ask for it in a statement of its own, after the call. Every
- *   function that takes a handle can answer these, and they are not repeated
- *   below:
+ *   was not CBR_OK; ask for it in a statement of its own, after the call.
+ *   Every function that takes a handle can answer these, and they are not
+ *   repeated below:
  *     CBR_E_INVALID   the handle is CBR_NONE or not of a handle's form; an
  *                     argument that must not be NULL is
  *     CBR_E_KIND      a handle of another kind than the parameter's
@@ -52,10 +56,15 @@
  * membarrier.  Calls are cheap because endings ask the kernel for the fences
  *   (membarrier, Linux 4.14); where it is refused when the library is first
  *   used, each call pays for a full fence instead. A sandbox that takes
- *   membarrier away later would make calls unsafe: the process is aborted, with
- *   a message. Set CBR_FORCE_FALLBACK=1 in the environment of such a program.
+ *   membarrier away later would make calls unsafe: the process is aborted,
+ *   with a message. Set CBR_FORCE_FALLBACK=1 in the environment of such a
+ *   program.
  * fork.  In the child every inherited handle is answered CBR_E_FORKED and
  *   nothing of the parent's history is touched; a new registry works.
+ * Thread numbers.  Texts say "thread 2", the history and cbr_explain
+ *   "name#2": it is one number, which a thread gets when it first uses the
+ *   library, and no other thread of the process gets it. The name is the one
+ *   that the thread had then; "thread" when it had none.
  * Time.  Durations are nanoseconds; CBR_FOREVER waits without limit; 0 asks
  *   without waiting.
  * Since.  Everything here is since 0.1.0 unless it says otherwise.
@@ -86,6 +95,15 @@
 #define CBR_FAST
 #endif
 
+/* Converts a function's address to a pointer to another type of function, and
+ * no compiler warns of it: the way by a number says that it is meant. */
+#ifdef __cplusplus
+#define CBR_FUNCTION_CAST_(type, function) \
+  reinterpret_cast<type>(reinterpret_cast<uintptr_t>(function))
+#else
+#define CBR_FUNCTION_CAST_(type, function) ((type)(uintptr_t)(function))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -109,7 +127,11 @@ typedef cbr_handle cbr_token;
 typedef cbr_handle cbr_owner;
 typedef cbr_handle cbr_lease_handle;
 
-#define CBR_NONE ((cbr_handle)0)
+#ifdef __cplusplus
+#define CBR_NONE static_cast<cbr_handle>(0)
+#else
+#define CBR_NONE ((cbr_handle)0)  /* in this form Swift knows it, too */
+#endif
 #define CBR_FOREVER UINT64_MAX
 
 typedef enum cbr_kind {
@@ -128,7 +150,7 @@ typedef enum cbr_status {
   CBR_DEFERRED = 2,           /* dead; finishes when the caller's own call,
                                  destroy or visitor unwinds */
   CBR_ALREADY = 3,            /* was dead before */
-  CBR_STOPPED = 4,            /* a visitor or handler asked to stop */
+  CBR_STOPPED = 4,            /* a visitor asked to stop */
   CBR_E_INVALID = -1,         /* an argument is wrong; see cbr_last_error */
   CBR_E_STALE = -2,           /* the handle is dead, or was never given out */
   CBR_E_KIND = -3,            /* a handle of another kind */
@@ -141,14 +163,16 @@ typedef enum cbr_status {
   CBR_E_CONSUMED = -10,       /* a one-shot was used before */
   CBR_E_WOULD_DEADLOCK = -11, /* waiting would close a ring of waiters */
   CBR_E_TIMEOUT = -12,        /* the time is over; calls are still running */
-  CBR_E_DEPTH = -13,          /* nested too deeply */
+  CBR_E_DEPTH = -13,          /* nested too deeply; reserved for signals, no
+                                 function of this release answers it */
   CBR_E_THREAD = -14,         /* not allowed on this thread */
   CBR_E_FORKED = -15,         /* inherited through fork */
   CBR_E_NOMEM = -16,          /* out of memory; nothing changed */
   CBR_E_LIMIT = -17,          /* a limit of the library; nothing changed */
   CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
-  CBR_E_UNSUPPORTED = -19,    /* not possible here */
-  CBR_E_USER = -1000          /* never made by the library */
+  CBR_E_UNSUPPORTED = -19,    /* not possible here; reserved likewise */
+  CBR_E_USER = -1000          /* never made by the library: for callbacks to
+                                 return */
 } cbr_status;
 
 /* Returns the name of a status, such as "CBR_E_STALE"; "unknown" for any
@@ -165,7 +189,7 @@ const char *cbr_status_text(int status);
  * into the library. Threads: each has its own. */
 const char *cbr_last_error(void);
 
-/* ------------------------------------------------- Reasons and dispositions */
+/* ------------------------------------------- Reasons and dispositions -- */
 
 /* Why something ended. Values from CBR_REASON_USER up are the program's. */
 typedef uint32_t cbr_reason;
@@ -183,16 +207,24 @@ enum {
   CBR_REASON_USER = 1000
 };
 
-/* What a visitor or handler answers. */
+/* What a visitor answers: CBR_CONTINUE to be shown the next item, CBR_STOP or
+ * any other value to be shown no more. Also the answer that an interface
+ * declares for an absent method, which may be any value: the library hands it
+ * on and gives it no meaning. CBR_DISCONNECT is reserved for the handlers of
+ * signals, which this release does not have; a visitor that answers it stops,
+ * and nothing is ended. */
 typedef int32_t cbr_disposition;
 enum { CBR_CONTINUE = 0, CBR_STOP = 1, CBR_DISCONNECT = 2 };
 
 /* ------------------------------------------------------------ Registry -- */
 
-/* How much a registry or a token writes to the history. */
+/* How much a registry or a token writes to the history. Notes are kept at each
+ * level. Refusals follow the registry's level, not the token's: at OFF they
+ * are only counted (cbr_statistics.refused), at the others each is recorded,
+ * also of a token that is OFF itself. */
 enum {
-  CBR_LEVEL_DEFAULT = 0,   /* CALLS for a registry; the registry's for a token*/
-  CBR_LEVEL_OFF = 1,       /* nothing */
+  CBR_LEVEL_DEFAULT = 0,   /* a registry: CALLS; a token: the registry's */
+  CBR_LEVEL_OFF = 1,       /* nothing else */
   CBR_LEVEL_LIFECYCLE = 2, /* all but single calls, which are counted */
   CBR_LEVEL_CALLS = 3      /* also one row per call, with its duration */
 };
@@ -233,7 +265,9 @@ cbr_status cbr_registry_open(const cbr_registry_options *options,
 /* Ends everything in a registry, waits, writes the history to its end and
  * closes it. What was still live is a leak: it is recorded with reason
  * CBR_REASON_REGISTRY_CLOSED, and named in cbr_last_error.
- *   timeout_ns  how long to wait for calls in flight and for the history
+ *   timeout_ns  how long to wait for calls in flight, for leases and for the
+ *               history. A lease that is never ended, one of the calling
+ *               thread's own included, makes CBR_FOREVER wait for ever
  * CBR_OK closed; CBR_DEFERRED called from inside a callback, destroy or
  * visitor of this registry: everything has ended, and the history is closed
  * when that unwinds; CBR_ALREADY; CBR_E_TIMEOUT everything has ended, calls or
@@ -307,7 +341,7 @@ typedef cbr_disposition (*cbr_visitor)(void *context, const cbr_item *item);
 
 /* Calls visit for everything that is live in a registry. What is registered
  * or ended meanwhile may be left out. No lock is held: visit may do anything.
- * CBR_OK; CBR_STOPPED visit answered CBR_STOP. */
+ * CBR_OK; CBR_STOPPED visit answered something else than CBR_CONTINUE. */
 cbr_status cbr_registry_each_live(cbr_registry registry, cbr_visitor visit,
                                   void *context);
 
@@ -388,8 +422,8 @@ cbr_status cbr_register(cbr_registry registry, const cbr_registration *what,
 
 /* -------------------------------------------------------------- Calling -- */
 
-/* A call in flight, on the caller's stack. It may be copied or moved within the
- * thread that entered; one of the copies is left. */
+/* A call in flight, on the caller's stack. It may be copied or moved within
+ * the thread that entered; one of the copies is left. */
 typedef struct cbr_call {
   cbr_function function;
   void *context;
@@ -453,8 +487,8 @@ cbr_status cbr_responds(cbr_token token, const cbr_interface *interface,
 /* Takes a lease: a hold on a token that is not tied to a thread or a scope.
  * While it lasts the context is not destroyed, even when the token is ended.
  * Any token can be leased, whatever it asks of a call; a one-shot is not used
- * up by it. A lease has no thread: whoever waits for a token for ever, while it
- * holds a lease on it itself, waits for ever.
+ * up by it. A lease has no thread: whoever waits for a token for ever, while
+ * it holds a lease on it itself, waits for ever.
  * CBR_OK; CBR_E_STALE; CBR_E_CONSUMED; CBR_E_NOMEM; CBR_E_LIMIT. A refusal is
  * recorded. */
 CBR_WARN_UNUSED
@@ -483,6 +517,13 @@ cbr_status cbr_unwind(size_t mark);
 
 /* Ends a handle of any kind and all that belongs to it. After it has returned,
  * no call that had not entered will enter (G9).
+ *
+ * FREE NOTHING THAT A CALLBACK USES BEFORE cbr_invalidate_wait HAS ANSWERED.
+ * For a token without destroy, and for what belongs to an owner without one,
+ * CBR_OK here says that no call will begin, not that none is running: calls in
+ * flight on other threads are not looked for, which keeps ending cheap (G14).
+ * Memory that destroy frees is safe with either function.
+ *
  * CBR_OK dead, and its destroy, if it has one, has run; CBR_PENDING something
  * of it is still in use elsewhere (a call, a lease, or a cbr_register that has
  * not returned), and destroy runs where the last of that is over;
@@ -537,22 +578,29 @@ CBR_WARN_UNUSED
 cbr_status cbr_owner_create_child(cbr_owner parent, const char *label,
                                   cbr_owner *out);
 
-/* Gives the owner of a living object: the same until cbr_object_died, then
- * never again (G18). The address is a key, and is not followed.
+/* Gives the owner of a living object: the same until it has ended, by
+ * cbr_object_died, cbr_invalidate or its registry, then never again; whoever
+ * asks after that is given a new one (G18). The address is a key, and is not
+ * followed.
  * CBR_OK; as cbr_owner_create. */
 CBR_WARN_UNUSED
 cbr_status cbr_owner_for_object(cbr_registry registry, const void *object,
                                 const char *label, cbr_owner *out);
 
 /* Ends the owner of an object; for the object's destructor. An object without
- * an owner is fine. CBR_OK; as cbr_invalidate. */
+ * an owner is fine. The owner's reason is CBR_REASON_OBJECT_DIED, that of its
+ * callbacks CBR_REASON_OWNER_DIED. Like cbr_invalidate it does not wait: where
+ * callbacks without destroy use the object, end its owner with
+ * cbr_invalidate_wait before the object goes.
+ * CBR_OK; as cbr_invalidate. */
 cbr_status cbr_object_died(cbr_registry registry, const void *object);
 
 /* -------------------------------------------------------------- History -- */
 
 /* Sets how much a registry (and every token in it) or one token writes to the
  * history. What the history knows of is followed to its end, even when it is
- * off by then. CBR_OK; CBR_E_INVALID no such level. */
+ * off by then; but refusals are not recorded while the registry is off.
+ * CBR_OK; CBR_E_INVALID no such level. */
 cbr_status cbr_audit_level(cbr_handle handle, uint32_t level);
 
 /* Adds the program's own remark to the history.
@@ -578,10 +626,15 @@ cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
 
 /* --------------------------------------------------------- Conveniences -- */
 
-/* Registers one function in one line, with the site of this line.
+/* Registers one function in one line, with the site of this line:
+ *   CBR_REGISTER(registry, "progress", on_progress, state, free, owner,
+ *                &token)
+ * Where destroy is NULL, free what context points at after
+ * cbr_invalidate_wait, not after cbr_invalidate.
  * Evaluates to the cbr_status of cbr_register. */
 #define CBR_REGISTER(registry, label, function, context, destroy, owner, out) \
-  cbr_register_here_((registry), (label), (cbr_function)(function),           \
+  cbr_register_here_((registry), (label),                                     \
+                     CBR_FUNCTION_CAST_(cbr_function, function),              \
                      (context), (destroy), (owner), CBR_HERE, (out))
 
 /* Calls a token's function if it is live:
@@ -591,14 +644,14 @@ cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
 #define CBR_CALL(token, type, arguments)                               \
   for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
        cbr_last_(&cbr_now))                                            \
-  ((type)cbr_now.function) arguments
+  (CBR_FUNCTION_CAST_(type, cbr_now.function)) arguments
 
 /* Like CBR_CALL; result, an lvalue, receives what the function returns and is
  * left alone when the call is refused. */
 #define CBR_CALL_RESULT(result, token, type, arguments)                \
   for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
        cbr_last_(&cbr_now))                                            \
-  (result) = ((type)cbr_now.function) arguments
+  (result) = (CBR_FUNCTION_CAST_(type, cbr_now.function)) arguments
 
 static inline cbr_status cbr_register_here_(
     cbr_registry registry, const char *label, cbr_function function,

@@ -20,7 +20,8 @@
 //   the caller; the call is left on the way.
 // Signatures.  R(A...) names the callable as the caller sees it. Underneath it
 //   is a function R (*)(void *context, A...), and its signature makes a type
-//   tag: a call with another signature is CBR_E_INTERFACE.
+//   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
+//   what is another one.
 // Wrappers.  registry, owner and registration own one handle each, can be
 //   moved and not copied, and convert to the handle, so that every function
 //   of the C header takes them. Like std::unique_ptr, one wrapper is not for
@@ -34,8 +35,11 @@
 
 #include "callback_registry.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -43,6 +47,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 namespace cbr {
@@ -96,27 +101,120 @@ struct outcome<void> {
 
 namespace detail {
 
+// The order matters: int(double) is not double(int).
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  hash = (hash + 1) * 0xd6e8feb86659fd93u;
+  hash = (hash ^ (hash >> 29) ^ value) * 0x9e3779b97f4a7c15u;
   return hash ^ (hash >> 32);
 }
 
 // gcc says "[with T = x]", clang "[T = x]".
 template <class T>
-constexpr auto name_tag() {
+constexpr auto name() {
   std::string_view text = __PRETTY_FUNCTION__;
   text.remove_suffix(text.size() - text.rfind(']'));
   text.remove_prefix(text.find("T = ") + 4);
+  return text;
+}
+
+template <class T>
+constexpr auto name_tag() {
   std::uint64_t hash = 0;
-  for (char character : text)
+  for (char character : name<T>())
     hash = mix(hash, static_cast<unsigned char>(character));
   return hash;
 }
 
-// Numbers count by what the machine sees (long and long long are the same),
-// classes and enumerations by their names. Compilers spell some names
-// differently, chiefly those of templates: a call between code of two
-// compilers is then refused, never wrongly let through.
+template <class T, class... Others>
+constexpr bool one_of = (std::is_same_v<T, Others> || ...);
+
+template <class T>
+constexpr bool is_integer =
+#if defined(__SIZEOF_INT128__)
+    one_of<T, __int128_t, __uint128_t> ||
+#endif
+    one_of<T, signed char, short, int, long, long long, unsigned char,
+           unsigned short, unsigned, unsigned long, unsigned long long>;
+
+// Whether the name of a type may mean another type in another source file:
+// a type of an unnamed namespace or of a function, a lambda, whatever is made
+// of one.
+enum class meaning { everywhere, here, unknown };
+
+// What can be told from the spelling. clang leaves the function of a local
+// type out, and both print a template's arguments without their linkage.
+template <class T>
+constexpr meaning spelled_meaning() {
+  if (!(std::is_class_v<T> || std::is_union_v<T> || std::is_enum_v<T> ||
+        std::is_function_v<T> || std::is_array_v<T> ||
+        std::is_member_pointer_v<T>))
+    return meaning::everywhere;
+  const std::string_view text = name<T>();
+  for (std::string_view mark : {"anonymous", "unnamed", "lambda"})
+    for (auto at = text.find(mark); at != text.npos;
+         at = text.find(mark, at + 1))
+      if (at > 0 && (text[at - 1] == '(' || text[at - 1] == '<' ||
+                     text[at - 1] == '{' || text[at - 1] == '\''))
+        return meaning::here;
+#if !defined(__clang__)
+  if (text.find_first_of("<>(){}[]*&'\"$., ") == text.npos)
+    return meaning::everywhere;
+#endif
+  return meaning::unknown;
+}
+
+// Whether a mangled name is an identifier, perhaps in named scopes.
+inline bool is_plain(const char *mangled) {
+  if (*mangled == 'P') ++mangled;
+  const bool is_nested = *mangled == 'N';
+  if (is_nested) ++mangled;
+  if (mangled[0] == 'S' && mangled[1] == 't') mangled += 2;
+  do {
+    std::size_t length = 0;
+    for (; *mangled >= '0' && *mangled <= '9'; ++mangled)
+      length = length * 10 + static_cast<std::size_t>(*mangled - '0');
+    if (length == 0 || std::strlen(mangled) < length || *mangled == '$' ||
+        std::strncmp(mangled, "_GLOBAL__N_", 11) == 0)
+      return false;
+    mangled += length;
+  } while (is_nested && *mangled != 'E');
+  return std::strcmp(mangled, is_nested ? "E" : "") == 0;
+}
+
+// Whether a mangled name surely means one type in the whole program. The marks
+// are those of functions' locals, lambdas and unnamed types and namespaces; an
+// identifier among a template's arguments may hold one, too.
+inline bool means_one_type(const char *mangled) {
+  if (is_plain(mangled)) return true;
+  for (const char *mark : {"Z", "Ul", "Ut", "$", "_GLOBAL__N_"})
+    if (std::strstr(mangled, mark) != nullptr) return false;
+  return true;
+}
+
+// Has the linkage of its argument: one object for a type that the program
+// shares, and one per source file for a type that is the file's own.
+template <class T>
+struct anchor {
+  static inline char here = 0;
+
+  static std::uint64_t address() noexcept {
+    return reinterpret_cast<std::uintptr_t>(&here);
+  }
+};
+
+// 0 for a type that the whole program shares, else an address of its own.
+template <class T>
+std::uint64_t place() noexcept {
+#if defined(__cpp_rtti)
+  if constexpr (spelled_meaning<T>() == meaning::unknown) {
+    static const bool is_shared = means_one_type(typeid(T *).name());
+    return is_shared ? 0 : anchor<T>::address();
+  }
+#endif
+  return anchor<T>::address();
+}
+
+// See type_tag.
 template <class T>
 constexpr std::uint64_t tag() {
   if constexpr (std::is_lvalue_reference_v<T>)
@@ -133,12 +231,28 @@ constexpr std::uint64_t tag() {
     return mix(6, 0);
   else if constexpr (std::is_same_v<T, bool>)
     return mix(7, 0);
-  else if constexpr (std::is_floating_point_v<T>)
-    return mix(8, sizeof(T));
-  else if constexpr (std::is_integral_v<T>)
-    return mix(std::is_signed_v<T> ? 9 : 10, sizeof(T));
+  else if constexpr (one_of<T, float, double, long double>)
+    return mix(8, std::numeric_limits<T>::digits);
+  else if constexpr (is_integer<T>)
+    return mix(static_cast<T>(-1) < static_cast<T>(0) ? 9 : 10, sizeof(T));
+  else if constexpr (std::is_same_v<T, wchar_t>)
+    return mix(12, sizeof(T));  // -fshort-wchar
+  else if constexpr (spelled_meaning<T>() == meaning::everywhere)
+    return mix(11, name_tag<T>());
+  else if (const std::uint64_t here = place<T>(); here != 0)
+    return mix(mix(13, name_tag<T>()), here);
   else
     return mix(11, name_tag<T>());
+}
+
+// Whether the tag of a type is known to the compiler.
+template <class T>
+constexpr bool has_constant_tag() {
+  using target = std::remove_cv_t<std::remove_reference_t<T>>;
+  if constexpr (std::is_pointer_v<target>)
+    return has_constant_tag<std::remove_pointer_t<target>>();
+  else
+    return spelled_meaning<target>() == meaning::everywhere;
 }
 
 template <class Signature>
@@ -147,6 +261,9 @@ struct signature;
 template <class R, class... A>
 struct signature<R(A...)> {
   using result = R;
+
+  static constexpr bool has_constant_tag =
+      (detail::has_constant_tag<R>() && ... && detail::has_constant_tag<A>());
 
   static constexpr std::uint64_t type_tag() {
     std::uint64_t hash = tag<R>();
@@ -166,7 +283,7 @@ struct signature<R(A...)> {
 
   template <class... Given>
   static outcome<R> call(const cbr_call &call, Given &&...arguments) {
-    auto function = reinterpret_cast<R (*)(void *, A...)>(call.function);
+    auto function = CBR_FUNCTION_CAST_(R (*)(void *, A...), call.function);
     if constexpr (std::is_void_v<R>) {
       function(call.context, std::forward<Given>(arguments)...);
       return {CBR_OK};
@@ -179,11 +296,52 @@ struct signature<R(A...)> {
 
 }  // namespace detail
 
-// The type tag of a signature, for cbr_registration.type_tag and
-// cbr_enter_typed. Never 0.
-template <class Signature>
+// The type tag of a signature, a std::uint64_t for cbr_registration.type_tag
+// and cbr_enter_typed. Never 0. Two signatures have the same tag when their
+// results and parameters are the same:
+//   integers     by size and sign, so that long is long long where both have
+//                64 bits. bool, char, wchar_t, char8_t, char16_t and char32_t
+//                are no integers here: each is the same as itself only
+//   floating     float, double and long double by type and precision; others,
+//                such as __float128 and _Float16, by name
+//   pointers and references by what they point at, its const included
+//   all others   by name
+//   what a name says in one source file only: a type of an unnamed namespace
+//                or of a function, a lambda, a type made of one of these. It
+//                is the same in that file only
+// What is the same may be refused, with CBR_E_INTERFACE, in three cases:
+//   two compilers spell its name differently, chiefly that of a template;
+//   two shared objects hide their symbols from each other, and it is a
+//   template with an address among its arguments or the letters Z, Ul or Ut
+//   in its mangled name;
+//   two such objects were compiled with -fno-rtti, and it is a template, a
+//   function, an array or a member pointer, or under clang any class or
+//   enumeration.
+// What is different is let through in two cases only: the program breaks the
+// one definition rule, or two hashes of 64 bits are equal by chance.
+// The tag is a constant expression for numbers and pointers to them, and under
+// gcc for classes and enumerations that are no templates. Token.typeTag of
+// Swift is another number: each is for callers of its own side, and for C.
+template <class Signature,
+          bool is_constant = detail::signature<Signature>::has_constant_tag>
 inline constexpr std::uint64_t type_tag =
     detail::signature<Signature>::type_tag();
+
+namespace detail {
+
+// A type tag that is computed where it is asked for, so that nothing has to be
+// initialised before.
+template <class Signature>
+struct computed_tag {
+  operator std::uint64_t() const noexcept {
+    return signature<Signature>::type_tag();
+  }
+};
+
+}  // namespace detail
+
+template <class Signature>
+inline constexpr detail::computed_tag<Signature> type_tag<Signature, false>{};
 
 // ------------------------------------------------------------ Calling --
 
@@ -416,8 +574,8 @@ class registration : public detail::owned<cbr_invalidate_wait> {
 
     cbr_registration made = CBR_REGISTRATION_INIT;
     made.label = what.label;
-    made.function = reinterpret_cast<cbr_function>(
-        &signature::template invoke<stored>);
+    made.function = CBR_FUNCTION_CAST_(
+        cbr_function, &signature::template invoke<stored>);
     made.context = context.get();
     made.destroy = [](void *its_context) {
       delete static_cast<stored *>(its_context);

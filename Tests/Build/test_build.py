@@ -178,23 +178,127 @@ class EmbeddedCode(Case):
             {"cbr_allocate"})
 
 
-class Header(Case):
-    def check(self, compiler, language, standard):
+class Headers(Case):
+    """Nothing in the headers is warned of, nor in what their macros become.
+
+    The folder is given by -I, so that they count as the program's own."""
+
+    WARNINGS = [*STRICT, "-Wpedantic", "-Wcast-function-type", "-Wconversion",
+                "-Wshadow"]
+    WARNINGS_CXX = [*WARNINGS, "-Wold-style-cast"]
+    # gcc knows no -Wcast-function-type-strict.
+    STRICT_CASTS = {CLANG: ["-Wcast-function-type-strict"],
+                    SWIFT / "clang++": ["-Wcast-function-type-strict"]}
+
+    def check(self, compiler, language, standard, warnings, text):
         with self.subTest(compiler=str(compiler), standard=standard):
             source = self.folder / f"include.{language}"
-            source.write_text(2 * "#include <callback_registry.h>\n")
-            run(compiler, f"-std={standard}", *STRICT, "-Wconversion",
-                "-Wshadow", "-fsyntax-only", f"-I{INCLUDE}", source)
+            source.write_text(text)
+            run(compiler, f"-std={standard}", *warnings,
+                *self.STRICT_CASTS.get(compiler, []), "-fsyntax-only",
+                f"-I{INCLUDE}", source)
 
-    def test_stands_alone_without_a_warning_in_c(self):
+    def check_c(self, text):
         for compiler in ("gcc", CLANG):
             for standard in ("c99", "c11", "c17", "c2x"):
-                self.check(compiler, "c", standard)
+                self.check(compiler, "c", standard, self.WARNINGS, text)
 
-    def test_stands_alone_without_a_warning_in_cxx(self):
+    def check_cxx(self, text):
         for compiler in ("g++", SWIFT / "clang++"):
-            for standard in ("c++17", "c++20"):
-                self.check(compiler, "cc", standard)
+            for standard in ("c++17", "gnu++17", "c++20", "c++23"):
+                self.check(compiler, "cc", standard, self.WARNINGS_CXX, text)
+
+    def test_stand_alone(self):
+        self.check_c(2 * "#include <callback_registry.h>\n")
+        for name in "callback_registry.h", "callback_registry.hpp":
+            self.check_cxx(2 * f"#include <{name}>\n")
+
+    def test_lines_are_short(self):
+        for path in INCLUDE.glob("*.h*"):
+            for line in path.read_text().splitlines():
+                self.assertLess(len(line), 80, line)
+
+    def test_macros(self):
+        text = (HERE / "macros.c").read_text()
+        for name in re.findall(r"#define (CBR_\w+)", HEADER.read_text()):
+            if not re.match(r"CBR_(VERSION.*|WARN_UNUSED|FAST|HERE)$", name):
+                self.assertIn(name, text)
+        self.check_c(text)
+        self.check_cxx(text)
+        self.check_cxx(text.replace(".h>", ".hpp>"))
+
+    def test_cxx_wrappers(self):
+        # Checked as they are used: a template that is not says little.
+        for name in "Examples/quickstart.cpp", "Tests/C/header_guard.cpp":
+            self.check_cxx((ROOT / name).read_text())
+
+
+class TypeTags(Case):
+    """A type of one source file is another type in every other one (G10)."""
+
+    COMPILERS = ("g++", SWIFT / "clang++")
+    OPTIONS = (["-O0"], ["-O2"], ["-O2", "-fno-rtti"],
+               ["-O2", "-std=gnu++20", "-fvisibility=hidden"])
+
+    def tags(self, compilers, options):
+        """Returns what tags.cpp prints as {(unit, kind, signature): tag}."""
+        parts = []
+        for unit, compiler in enumerate(compilers, 1):
+            parts.append(self.folder / f"tags{unit}.o")
+            run(compiler, "-std=gnu++17", *STRICT, "-Wno-unused", *options,
+                f"-DUNIT={unit}", f"-I{INCLUDE}", "-c", HERE / "tags.cpp",
+                "-o", parts[-1])
+        run("g++", *parts, *pkg_config("--libs"), "-o", self.program)
+        return self.read_tags()
+
+    def read_tags(self):
+        lines = re.findall(
+            r"(\d) (\w+) (.*): (\w+)\n", run(self.program))
+        return {line[:3]: line[3] for line in lines}
+
+    def test_own_types_match_nowhere_else(self):
+        for first in self.COMPILERS:
+            for second in self.COMPILERS:
+                for options in self.OPTIONS if first == second else [["-O2"]]:
+                    with self.subTest(f"{first} {second} {options}"):
+                        tags = self.tags((first, second), options)
+                        self.assertGreater(len(tags), 60)
+                        own = [tag for (_, kind, _), tag in tags.items()
+                               if kind == "own"]
+                        self.assertEqual(len(set(own)), len(own))
+                        if first != second:
+                            continue
+                        for (unit, kind, signature), tag in tags.items():
+                            if kind == "shared":
+                                self.assertEqual(
+                                    tag, tags["1", kind, signature])
+
+    def test_shared_types_match_across_objects_that_hide_their_symbols(self):
+        for compiler in self.COMPILERS:
+            with self.subTest(str(compiler)):
+                library = self.folder / "libtags.so"
+                options = ["-std=gnu++17", "-O2", "-fvisibility=hidden",
+                           "-Wno-unused", f"-I{INCLUDE}", HERE / "tags.cpp"]
+                run(compiler, *options, "-DUNIT=1", "-fPIC", "-shared", "-o",
+                    library, *pkg_config("--libs"))
+                run(compiler, *options, "-DUNIT=2", library,
+                    f"-Wl,-rpath,{self.folder}", *pkg_config("--libs"), "-o",
+                    self.program)
+                tags = self.read_tags()
+                for (unit, kind, signature), tag in tags.items():
+                    # A template of a name with Z, and a member of such a class,
+                    # may be local for all that its mangled name says.
+                    if kind == "shared" and not re.search(
+                            "<scope::Zone>|Zone::\\*", signature):
+                        self.assertEqual(tag, tags["1", kind, signature])
+
+    def test_common_names_match_across_compilers(self):
+        tags = self.tags(self.COMPILERS, ["-O2"])
+        for signature in (
+                "void(global *)", "void(scope::Zone &, scope::Zone::inner)",
+                "void(scope::choice, plain *)", "long(long)"):
+            self.assertEqual(tags["1", "shared", signature],
+                             tags["2", "shared", signature])
 
 
 class Tables(unittest.TestCase):

@@ -26,10 +26,34 @@ def run(command, **options):
 
 class Readme(unittest.TestCase):
     def test_shows_the_examples(self):
-        for language, name in ("c", "quickstart.c"), ("swift", "Quickstart.swift"):
+        for language, name in (("c", "quickstart.c"),
+                               ("swift", "Quickstart.swift")):
             with self.subTest(name):
                 example = (ROOT / "Examples" / name).read_text()
                 self.assertEqual(blocks(language), [example])
+
+    def linked(self, options):
+        """Returns whether a program that is linked with these options, and
+        works, needs the shared library."""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "PKG_CONFIG_PATH": str(
+                ROOT / "build/lib/pkgconfig")}
+            run(["bash", "-euc", f"cc Examples/quickstart.c {options} "
+                 f"-o {folder}/quickstart"], cwd=ROOT, env=environment)
+            run([f"{folder}/quickstart"], cwd=folder)
+            needed = run(["readelf", "-d", f"{folder}/quickstart"])
+            return "libcallbackregistry.so.0]" in needed
+
+    def test_links_the_archive(self):
+        line, = (block for block in blocks("sh") if "--static" in block)
+        options, = re.findall(
+            r"^cc Examples/quickstart.c (.*) -o quickstart\n$", line, re.DOTALL)
+        self.assertFalse(self.linked(options))
+        # Also where the linker drops nothing unless it is told to.
+        self.assertFalse(self.linked(f"-Wl,--no-as-needed {options}"))
+        # What the README warns of.
+        words = re.search(r"\$\(pkg-config .*\)", options)[0]
+        self.assertTrue(self.linked(f"{words} -l:libcallbackregistry.a"))
 
     def test_examples_are_short(self):
         for name in "quickstart.c", "quickstart.cpp", "Quickstart.swift":
@@ -38,7 +62,7 @@ class Readme(unittest.TestCase):
                 self.assertLessEqual(len(lines), 40)
 
     def test_answers_the_questions(self):
-        build, = (block for block in blocks("sh") if "cc Examples" in block)
+        build, = (block for block in blocks("sh") if "./quickstart" in block)
         with tempfile.TemporaryDirectory() as folder:
             environment = dict(os.environ)
             script = build.replace("-o quickstart", f"-o {folder}/quickstart")

@@ -13,10 +13,14 @@
     /// must be `Sendable`.
     ///
     /// On Linux nothing tells when an object dies. The first call that finds it
-    /// dead ends all that was registered to it (reason `objectDied`); so do
-    /// ``leaks()``, ``live()`` and, now and then, registering. For an exact end
-    /// conform to ``CallbackOwner``, or call ``end(_:reason:waiting:)`` in the
-    /// object's `deinit`.
+    /// dead ends all that was registered to it: its own callback with reason
+    /// `objectDied`, the others with `ownerDied`. ``leaks()``, ``live()`` and,
+    /// now and then, registering find dead objects, too: then all callbacks end
+    /// with `ownerDied`. For an exact end conform to ``CallbackOwner``, or call
+    /// ``end(_:reason:waiting:)`` in the object's `deinit`.
+    ///
+    /// The closure cannot throw and cannot be `async`: have it return a
+    /// `Result`, or start a `Task`.
     ///
     ///     try registry.register("progress", owner: download) {
     ///       (download, fraction: Double) in download.show(fraction)
@@ -43,7 +47,8 @@
       return try add(traits, to: object, body)
     }
 
-    /// Registers a closure of an object and no input.
+    /// Registers a closure of an object and no input, which cannot throw or be
+    /// `async`.
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.
@@ -68,7 +73,8 @@
 
     /// Registers a closure of an object and several inputs.
     ///
-    /// They are one tuple in the type of the token.
+    /// They are one tuple in the type of the token. The closure cannot throw
+    /// and cannot be `async`.
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.

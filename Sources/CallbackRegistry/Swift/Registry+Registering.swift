@@ -13,6 +13,18 @@
     /// nothing is inside it: by the thread that ends it, or by the one that
     /// leaves last. No lock is held while it runs or is released.
     ///
+    /// It cannot throw and cannot be `async`: have it return a `Result`, or
+    /// start a `Task`. In a closure `catch` gives `any Error`, unless it says
+    /// which:
+    ///
+    ///     let log = try registry.register("log") { (line: String) in
+    ///       do throws(RegistryError) {
+    ///         try progress.call(0.5)
+    ///       } catch {
+    ///         print(error.explanation)  // a RegistryError
+    ///       }
+    ///     }
+    ///
     ///     let token = try registry.register("progress", owner: callbacks) {
     ///       (fraction: Double) in …
     ///     }.keep()
@@ -39,7 +51,7 @@
       return try add(traits, owner, body)
     }
 
-    /// Registers a closure of no input.
+    /// Registers a closure of no input, which cannot throw or be `async`.
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.
@@ -63,7 +75,8 @@
 
     /// Registers a closure of several inputs.
     ///
-    /// They are one tuple in the type of the token.
+    /// They are one tuple in the type of the token. The closure cannot throw
+    /// and cannot be `async`.
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Uses each macro of the header, for the compilers' warnings. It is compiled
+ * as C, as C++, and through callback_registry.hpp; it is never run. */
+#include <callback_registry.h>
+
+int use_every_macro(void);
+
+static int add(void *context, int number) {
+  (void)context;
+  return number;
+}
+
+static cbr_disposition visit(void *context, const cbr_item *item) {
+  (void)context;
+  return item->owner == CBR_NONE ? CBR_CONTINUE : CBR_STOP;
+}
+
+int use_every_macro(void) {
+  cbr_registry registry = CBR_NONE;
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  if (cbr_registry_open(&options, &registry) != CBR_OK) return -1;
+
+  cbr_token token;
+  if (CBR_REGISTER(registry, "add", add, NULL, NULL, CBR_NONE, &token) !=
+      CBR_OK)
+    return -1;
+  int result = 0;
+  CBR_CALL(token, int (*)(void *, int), (cbr_now.context, 1));
+  if (result == 0)
+    CBR_CALL_RESULT(result, token, int (*)(void *, int),
+                    (cbr_now.context, 2));
+
+  cbr_registration registration = CBR_REGISTRATION_INIT;
+  registration.function = CBR_FUNCTION_CAST_(cbr_function, add);
+  if (cbr_register(registry, &registration, &token) != CBR_OK) return -1;
+  cbr_call call = CBR_CALL_INIT;
+  if (cbr_enter(token, &call) == CBR_OK) (void)cbr_leave(&call);
+
+  cbr_statistics statistics = CBR_STATISTICS_INIT;
+  (void)cbr_registry_statistics(registry, &statistics);
+  (void)cbr_registry_each_live(registry, visit, NULL);
+  (void)cbr_invalidate_wait(token, CBR_REASON_ENDED, CBR_FOREVER);
+  (void)cbr_registry_close(registry, CBR_FOREVER);
+  return result;
+}
