@@ -39,7 +39,9 @@
  *     CBR_E_FORKED    it was inherited through fork
  *     CBR_E_NOMEM     the calling thread's first use found no memory
  * Out-parameters come last and are set on failure too (to 0 or empty).
- * Strings are UTF-8, borrowed for the duration of the call, and copied.
+ * Strings are UTF-8, borrowed for the duration of the call, and copied. A
+ *   label or name with a control character, or text that is not UTF-8, is
+ *   CBR_E_INVALID; a note may have lines, a file's name may have any bytes.
  * Option structures begin with their size; use the _INIT macro. A smaller
  *   size than the first release's, or a larger one whose tail is not zero, is
  *   CBR_E_INVALID. Unknown flags are CBR_E_INVALID.

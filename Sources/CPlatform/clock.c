@@ -34,3 +34,9 @@ void cbr_clock_prepare(void) {
   cbr_platform_counter_is_trusted = bytes >= 3 && strncmp(name, "tsc", 3) == 0;
 #endif
 }
+
+void cbr_pause(uint64_t nanoseconds) {
+  struct timespec time = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
+                          .tv_nsec = (long)(nanoseconds % 1000000000u)};
+  nanosleep(&time, NULL);
+}

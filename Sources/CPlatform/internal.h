@@ -9,6 +9,7 @@
 CBR_PRIVATE bool cbr_threads_prepare(void (*thread_exit)(void *));
 CBR_PRIVATE void cbr_fences_prepare(void);
 CBR_PRIVATE void cbr_clock_prepare(void);
+CBR_PRIVATE void cbr_checks_prepare(void);
 
 /* Around a fork; see forking.c. */
 CBR_PRIVATE void cbr_before_fork(void);

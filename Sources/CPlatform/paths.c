@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "CPlatform.h"
 
+/* Files beside a history have its name and up to 8 bytes more, or are in a
+ * directory whose name has 6 bytes more, by names of 45 bytes. */
+enum { ENDING_BYTES = 8, NAME_IN_DIRECTORY_BYTES = 6 + 1 + 45 };
+
+static bool is_too_long(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return strlen(slash ? slash + 1 : path) + ENDING_BYTES > NAME_MAX ||
+         strlen(path) + NAME_IN_DIRECTORY_BYTES >= PATH_MAX;
+}
+
 int cbr_path_obstacle(const char *path) {
+  if (is_too_long(path)) return CBR_PATH_TOO_LONG;
   struct stat file;
   bool exists = stat(path, &file) == 0;
   if (exists && S_ISDIR(file.st_mode)) return CBR_PATH_IS_DIRECTORY;

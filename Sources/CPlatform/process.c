@@ -40,6 +40,7 @@ static void in_child(void) {
 static void start_once(void) {
   cbr_fences_prepare();
   cbr_clock_prepare();
+  cbr_checks_prepare();
   cbr_threads_prepare(handlers.thread_exit);
   if (pthread_atfork(cbr_before_fork, in_parent, in_child) == 0)
     fork_handlers++;

@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,12 +39,37 @@ struct start {
   void *argument;
 };
 
+/* Threads of the library's own. */
+static _Atomic int own_threads;
+
 static void *run(void *argument) {
   struct start start = *(struct start *)argument;
   cbr_release(argument);
   prctl(PR_SET_NAME, "cbr-history", 0, 0, 0);
   start.body(start.argument);
+  own_threads--;
   return NULL;
+}
+
+/* The first thread of a process stays as a zombie when it ends before others;
+ * proc(5): a directory of /proc/self/task has a link for each thread. */
+static bool has_first_thread_ended(void) {
+  char path[64], text[256];
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+  FILE *file = fopen(path, "re");
+  if (!file) return false;
+  size_t bytes = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  text[bytes] = 0;
+  const char *name_end = strrchr(text, ')');
+  return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
+}
+
+bool cbr_is_left_alone(void) {
+  struct stat tasks;
+  return stat("/proc/self/task", &tasks) == 0 &&
+         (int)tasks.st_nlink - 2 == own_threads + 1 &&
+         has_first_thread_ended();
 }
 
 bool cbr_thread_start(void (*body)(void *), void *argument) {
@@ -56,7 +83,9 @@ bool cbr_thread_start(void (*body)(void *), void *argument) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
+  own_threads++;
   bool started = pthread_create(&thread, &attributes, run, start) == 0;
+  if (!started) own_threads--;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   if (!started) cbr_release(start);

@@ -213,6 +213,19 @@ class Headers(Case):
         for name in "callback_registry.h", "callback_registry.hpp":
             self.check_cxx(2 * f"#include <{name}>\n")
 
+    def test_a_result_that_matters_must_be_used(self):
+        """D17: what cbr_invalidate says is running."""
+        text = ("#include <callback_registry.h>\n"
+                "void end(cbr_token it) { cbr_invalidate(it, 1); }\n")
+        for compiler, language in (("gcc", "c"), (CLANG, "c"), ("g++", "cc"),
+                                   (SWIFT / "clang++", "cc")):
+            with self.subTest(compiler=str(compiler)):
+                source = self.folder / f"unused.{language}"
+                source.write_text(text)
+                with self.assertRaisesRegex(AssertionError, "cbr_invalidate"):
+                    run(compiler, "-Werror", "-c", f"-I{INCLUDE}", source,
+                        "-o", self.program)
+
     def test_lines_are_short(self):
         for path in INCLUDE.glob("*.h*"):
             for line in path.read_text().splitlines():

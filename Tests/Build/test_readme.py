@@ -72,8 +72,9 @@ class Readme(unittest.TestCase):
             answers = [
                 run(["sqlite3", f"{folder}/quickstart.history", question])
                 for question in blocks("sql")]
-        life, late, leaks, slowest, conservation = answers
-        self.assertEqual(len(answers), 5)
+        life, late, leaks, slowest, in_flight, conservation = answers
+        self.assertEqual(len(answers), 6)
+        self.assertEqual(in_flight, "")
         self.assertIn("greeter|settled|", life)
         self.assertRegex(late, r"greeter\|quickstart#1\|1\|\d+\|CBR_E_STALE\|")
         self.assertEqual(leaks, "")

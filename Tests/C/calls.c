@@ -448,6 +448,80 @@ static void G11_callsNestToAnyDepth(void) {
   close_registry(registry);
 }
 
+/* A call is left once: a copy of it that is left again is not taken for a
+ * later call of the same token at the same depth, nor on another thread. */
+static cbr_call stray;
+static cbr_status stray_status;
+
+static void leave_stray(void *unused) {
+  (void)unused;
+  stray_status = cbr_leave(&stray);
+}
+
+static void leave_stray_inside(void *context) {
+  cbr_call inner;
+  EXPECT(CBR_OK, cbr_enter(*(cbr_token *)context, &inner));
+  leave_stray(NULL);
+  EXPECT(CBR_OK, cbr_leave(&inner));
+}
+
+static void G11_aCallIsLeftOnce(void) {
+  const uint32_t levels[] = {CBR_LEVEL_OFF, CBR_LEVEL_LIFECYCLE,
+                             CBR_LEVEL_CALLS};
+  for (int depth = 0; depth < 200; depth += depth < 3 ? 1 : 98)
+    for (int each = 0; each < 3; each++) {
+      cbr_registry registry = open_registry("once", levels[each]);
+      cbr_call outer[200], call;
+      cbr_token token = CBR_NONE;
+      EXPECT(CBR_OK, CBR_REGISTER(registry, "once", leave_stray, NULL, NULL,
+                                  CBR_NONE, &token));
+      for (int i = 0; i < depth; i++)
+        EXPECT(CBR_OK, cbr_enter(token, &outer[i]));
+      EXPECT(CBR_OK, cbr_enter(token, &call));
+      stray = call;
+      EXPECT(CBR_OK, cbr_leave(&call));
+      leave_stray_inside(&token);
+      EXPECT(CBR_E_INVALID, stray_status);
+      EXPECT(CBR_OK, cbr_enter(token, &call));
+      stray = call;
+      worker other;
+      start(&other, "other", leave_stray_inside, &token);
+      join(&other);
+      EXPECT(CBR_E_INVALID, stray_status);
+      EXPECT(CBR_OK, cbr_leave(&call));
+      for (int i = depth; i-- > 0;) EXPECT(CBR_OK, cbr_leave(&outer[i]));
+      close_registry(registry);
+    }
+}
+
+/* Ending again says who was first, also when the slot is free or another's. */
+static void G16_endingAgainTellsOfTheFirst(void) {
+  cbr_registry registry = open_registry("again", CBR_LEVEL_LIFECYCLE);
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_token first = CBR_NONE, other = CBR_NONE;
+  what.function = (cbr_function)(void (*)(void))leave_stray;
+  what.destroy = free;
+  what.label = "the first";
+  what.context = malloc(1);
+  EXPECT(CBR_OK, cbr_register(registry, &what, &first));
+  EXPECT(CBR_OK, cbr_invalidate(first, CBR_REASON_CANCELLED));
+  for (int round = 0; round < 2; round++) {
+    EXPECT(CBR_ALREADY, cbr_invalidate(first, CBR_REASON_ENDED));
+    const char *sentence = cbr_last_error();
+    CHECK(strstr(sentence, "\"the first\", which ended") != NULL);
+    CHECK(strstr(sentence, "cancelled") != NULL);
+    what.label = "another";
+    for (int each = 0; each < 1000; each++) {
+      what.context = malloc(1);
+      EXPECT(CBR_OK, cbr_register(registry, &what, &other));
+      EXPECT(CBR_OK, cbr_invalidate(other, CBR_REASON_ENDED));
+    }
+    EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                   NULL));
+  }
+  close_registry(registry);
+}
+
 static void G11_callsAreLeftInAnyOrder(void) {
   cbr_registry registry = open_registry("any order", CBR_LEVEL_CALLS);
   int order[DEPTH];
@@ -1177,6 +1251,8 @@ int main(void) {
   TEST(D9_aOneShotThatEmitsItselfRunsOnce);
   TEST(C21_ofManyThreadsOneGetsTheOneShot);
   TEST(G11_callsNestToAnyDepth);
+  TEST(G11_aCallIsLeftOnce);
+  TEST(G16_endingAgainTellsOfTheFirst);
   TEST(G11_callsAreLeftInAnyOrder);
   TEST(G11_aDeepCallIsSeenByAWaiter);
   TEST(G7_theLastLeaseDestroys);

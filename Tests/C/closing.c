@@ -384,7 +384,30 @@ static void A12_closedWhileInUse(void) {
   }
 }
 
+/* A close that gave up is asked again: the second one waits until the last
+ * caller has left and the history is complete. */
+static void G14_aSecondCloseWaitsForTheHistory(void) {
+  for (int round = 0; round < TIMES(20, 5); round++) {
+    cbr_registry closing = open_with_history(&kept, "twice", CBR_LEVEL_CALLS);
+    life life = {0};
+    cbr_token token;
+    EXPECT(CBR_OK, subject_register(closing, &life, CBR_NONE, &token));
+    visit call = VISIT(token, &life);
+    worker caller;
+    gate inside;
+    start_inside(&caller, &call, &inside);
+    EXPECT(CBR_E_TIMEOUT, cbr_registry_close(closing, 0));
+    open_gate(&inside);
+    join(&caller);
+    EXPECT(CBR_ALREADY, cbr_registry_close(closing, CBR_FOREVER));
+    EQUAL(1, number_in(&kept, "SELECT count(*) FROM run "
+                              "WHERE ended = 'closed'"));
+    end_history(&kept);
+  }
+}
+
 int main(void) {
+  TEST(G14_aSecondCloseWaitsForTheHistory);
   TEST(A8_closeAgainstEverything);
   TEST(G12_closedInItsCallback);
   TEST(G12_closedInAVisitor);

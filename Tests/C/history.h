@@ -5,9 +5,10 @@
 #ifndef HISTORY_H
 #define HISTORY_H
 
-#include <sqlite3.h>
-
 #include "gates.h"
+
+#include <dirent.h>
+#include <sqlite3.h>
 
 typedef struct history {
   char directory[64];
@@ -36,6 +37,20 @@ static inline cbr_registry open_to_history(const history *it,
   return registry;
 }
 
+/* Removes what a process that was not closed has left of its rings. */
+static inline void remove_rings_(const history *it) {
+  char directory[96], path[384];
+  snprintf(directory, sizeof directory, "%s.rings", it->path);
+  DIR *listing = opendir(directory);
+  if (!listing) return;
+  for (struct dirent *each; (each = readdir(listing));) {
+    snprintf(path, sizeof path, "%s/%s", directory, each->d_name);
+    unlink(path);
+  }
+  closedir(listing);
+  CHECK(rmdir(directory) == 0);
+}
+
 static inline cbr_registry open_with_history(history *it, const char *label,
                                              uint32_t level) {
   make_history(it);
@@ -43,6 +58,7 @@ static inline cbr_registry open_with_history(history *it, const char *label,
 }
 
 static inline void remove_history(history *it) {
+  remove_rings_(it);
   const char *const ends[] = {"", "-wal", "-shm", "-journal"};
   for (int each = 0; each < 4; each++) {
     char path[96];

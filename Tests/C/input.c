@@ -227,6 +227,24 @@ static void G6_badStatisticsAndVisitors(void) {
   end_scene();
 }
 
+/* A name that leaves no room for those of the files beside it, and a path that
+ * leaves none for the reason: nothing is made, and the reason is told. */
+static void J4_aHistoryWithTooLongAName(void) {
+  const size_t lengths[] = {248, 255, 5000};
+  make_scene(CBR_LEVEL_OFF);
+  for (int each = 0; each < 3; each++) {
+    char path[5100];
+    snprintf(path, sizeof path, "%s/%s", P_tmpdir, text_of(lengths[each]));
+    cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+    options.history_path = path;
+    cbr_registry registry = 1;
+    BAD(AUDIT, "its name is too long", cbr_registry_open(&options, &registry));
+    EQUAL(CBR_NONE, registry);
+    CHECK(access(path, F_OK) != 0);
+  }
+  end_scene();
+}
+
 /* ---------------------------------------------------------- registering -- */
 
 /* Whether such a registration is refused so; see bad_options. */
@@ -255,6 +273,16 @@ static void G6_aBadRegistrationTakesNothing(void) {
   BAD_FIELD(INVALID, "label is 256 bytes", what.label = text_of(256));
   BAD_FIELD(INVALID, "label is 4080 or more bytes",
             what.label = text_of(8000));
+  BAD_FIELD(INVALID, "byte 1 of label is 10; it must be UTF-8 without control",
+            what.label = "a\nforged: line");
+  BAD_FIELD(INVALID, "byte 0 of label is 27", what.label = "\x1b[2J");
+  BAD_FIELD(INVALID, "byte 2 of label is 127", what.label = "ab\x7f");
+  BAD_FIELD(INVALID, "byte 0 of label is 255", what.label = "\xff");
+  BAD_FIELD(INVALID, "byte 0 of label is 192", what.label = "\xc0\xaf");
+  BAD_FIELD(INVALID, "byte 0 of label is 237", what.label = "\xed\xa0\x80");
+  BAD_FIELD(INVALID, "byte 1 of label is 226", what.label = "a\xe2\x82");
+  BAD_FIELD(INVALID, "byte 0 of label is 244",
+            what.label = "\xf4\x90\x80\x80");
   BAD_FIELD(INVALID, "file is 1024 bytes", what.file = text_of(1024));
   BAD_FIELD(INVALID, "flags has unknown bits 0x0000000000000004",
             what.flags = 4 | CBR_ONE_SHOT);
@@ -445,6 +473,10 @@ static void G6_badWishesOfTheHistory(void) {
   BAD(INVALID, "text is 4096 bytes; the limit is 4095",
       cbr_audit_note(scene.registry, CBR_NONE, text_of(4096)));
   EXPECT(CBR_OK, cbr_audit_note(scene.registry, CBR_NONE, text_of(4095)));
+  EXPECT(CBR_OK, cbr_audit_note(scene.registry, CBR_NONE,
+                                "gr\xc3\xbc\xc3\x9f\n\t\xf0\x9f\x98\x80"));
+  BAD(INVALID, "byte 1 of text is 252; it must be UTF-8",
+      cbr_audit_note(scene.registry, CBR_NONE, "a\xfc" "b"));
   BAD(INVALID, "0x0000000000000003",
       cbr_audit_note(scene.registry, 3, "note"));
   BAD(INVALID, "level",
@@ -921,6 +953,7 @@ int main(void) {
   TEST(C10_anyNumberHasANameAndAText);
   TEST(G6_badOptionsOpenNothing);
   TEST(G6_badStatisticsAndVisitors);
+  TEST(J4_aHistoryWithTooLongAName);
   TEST(G6_aBadRegistrationTakesNothing);
   TEST(G6_aBadInterfaceTakesNothing);
   TEST(C15_whatMayBeNull);

@@ -404,6 +404,95 @@ static void J22_exitHandlersUseTheLibrary(void) {
   remove_history(&kept);
 }
 
+/* Processes that open a new history at the same time all get it. */
+static void J25_aNewHistoryIsOpenedByManyAtOnce(void) {
+#ifdef THREAD_SANITIZER
+  printf("skipped: a child of a process with threads starts a thread\n");
+  return;
+#endif
+  for (int round = 0; round < TIMES(20, 4); round++) {
+    make_history(&kept);
+    pid_t children[4];
+    for (int each = 0; each < 4; each++) {
+      children[each] = fork();
+      if (children[each] != 0) continue;
+      token_life = (life){0};
+      open_at(kept.path);
+      EXPECT(CBR_OK, subject_visit(token, &token_life));
+      close_registry(registry);
+      _exit(failures_of_test != 0);
+    }
+    for (int each = 0; each < 4; each++) {
+      int status = 1;
+      CHECK(waitpid(children[each], &status, 0) == children[each]);
+      EQUAL(0, status);
+    }
+    EQUAL(4, number_in(&kept, "SELECT count(*) FROM run "
+                              "WHERE ended = 'closed'"));
+    EQUAL(4, number_in(&kept, "SELECT count(*) FROM call"));
+    check_history(&kept);
+    remove_history(&kept);
+  }
+}
+
+/* Calls that are only counted, in a process that never closes: the counts are
+ * written when it exits. What comes after that is kept until the history is
+ * opened again. */
+static void note_late(void) {
+  EXPECT(CBR_OK, cbr_audit_note(registry, CBR_NONE, "late"));
+  if (failures_of_test) _exit(1);
+}
+
+static int exit_counted(const char *path) {
+  atexit(note_late); /* runs last: it was there before the library */
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.history_path = path;
+  options.level = CBR_LEVEL_LIFECYCLE;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  token_life = (life){0};
+  EXPECT(CBR_OK, subject_register(registry, &token_life, CBR_NONE, &token));
+  for (int each = 0; each < 1000; each++)
+    EXPECT(CBR_OK, subject_visit(token, &token_life));
+  return failures_of_test != 0;
+}
+
+static void J22_exitKeepsCountsAndLateEvents(void) {
+  make_history(&kept);
+  EQUAL(0, run_task("exit_counted", kept.path));
+  EQUAL(1000, number_in(&kept, "SELECT attempts FROM conservation "
+                               "WHERE label = 'subject'"));
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.history_path = kept.path;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  close_registry(registry);
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM note WHERE text = 'late'"));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'exit'"));
+  check_history(&kept);
+  remove_history(&kept);
+}
+
+/* A process whose first thread ends by pthread_exit ends with its last one,
+ * and the library's own do not count. */
+static int leave_to_others(const char *path) {
+  open_at(path);
+  EXPECT(CBR_OK, subject_visit(token, &token_life));
+  if (failures_of_test) return 1;
+  pthread_exit(NULL);
+}
+
+static void J22_firstThreadEndsByPthreadExit(void) {
+#ifdef THREAD_SANITIZER
+  printf("skipped: ThreadSanitizer has a thread of its own\n");
+  return;
+#endif
+  make_history(&kept);
+  EQUAL(0, run_task("leave_to_others", kept.path));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'exit'"));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM call"));
+  check_history(&kept);
+  remove_history(&kept);
+}
+
 /* H11: membarrier is refused, as some sandboxes do, by either error. */
 static int run_without_membarrier(int error) {
   cbr_test_set_membarrier_error(error);
@@ -693,6 +782,8 @@ static int run_named(const char *name, const char *argument) {
     return exit_with_threads(argument);
   if (strcmp(name, "use_in_exit_handlers") == 0)
     return use_in_exit_handlers(argument);
+  if (strcmp(name, "exit_counted") == 0) return exit_counted(argument);
+  if (strcmp(name, "leave_to_others") == 0) return leave_to_others(argument);
   if (strcmp(name, "use_first_at_once") == 0) return use_first_at_once();
   if (strcmp(name, "lose_membarrier") == 0) return lose_membarrier();
   if (strcmp(name, "share") == 0) return share();
@@ -714,7 +805,10 @@ int main(int count, char **arguments) {
   TEST(H1_forkInACallback);
   TEST(J25_forksWhileThreadsWork);
   TEST(J22_exitWithThreadsInside);
+  TEST(J25_aNewHistoryIsOpenedByManyAtOnce);
   TEST(J22_exitHandlersUseTheLibrary);
+  TEST(J22_exitKeepsCountsAndLateEvents);
+  TEST(J22_firstThreadEndsByPthreadExit);
   TEST(H11_membarrierIsRefused);
   TEST(H11_membarrierIsTakenAway);
   TEST(J22_sharedByTheEnvironment);

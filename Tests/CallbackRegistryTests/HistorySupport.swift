@@ -89,7 +89,7 @@ final class TestHistory: @unchecked Sendable {
     return recorder.pointee.monitor.locked {
       UInt64(
         label.withCString {
-          recorder.pointee.callbacks.intern($0, length: label.utf8.count)!
+          recorder.intern(.callback, $0, length: label.utf8.count)!
         })
     }
   }
@@ -99,8 +99,8 @@ final class TestHistory: @unchecked Sendable {
     return recorder.pointee.monitor.locked {
       UInt64(
         file.withCString {
-          recorder.pointee.sites.intern(
-            $0, length: file.utf8.count, line: line)!
+          recorder.intern(
+            .site, $0, length: file.utf8.count, line: line)!
         })
     }
   }

@@ -25,6 +25,7 @@ holds  protocol GENERATIONS=2 ENDERS=2 ROUNDS=1
 holds  protocol GENERATIONS=2 ENDERS=3 READERS=1
 holds  protocol READERS=1 LEASERS=1
 holds  protocol READERS=1 LEASERS=1 FALLBACK
+holds  protocol READERS=1 LEASERS=1 ENDERS=2
 holds  protocol INSIDE
 holds  protocol SLOTS=2 ROUNDS=1
 holds  protocol SLOTS=2 ROUNDS=1 READERS=1 LIMBO ENDERS=2
@@ -152,7 +153,6 @@ holds  protocol GENERATIONS=2 ENDERS=2
 holds  protocol SLOTS=2 ROUNDS=1 ENDERS=2
 holds  protocol SLOTS=2 ROUNDS=1 ENDERS=2 LIMBO
 holds  protocol SLOTS=2
-holds  protocol READERS=1 LEASERS=1 ENDERS=2
 holds  protocol READERS=2 LEASERS=1 ROUNDS=1
 holds  protocol READERS=0 ONE_SHOTS=3 ENDERS=2
 holds  protocol INSIDE ENDERS=2

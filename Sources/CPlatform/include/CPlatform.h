@@ -73,6 +73,8 @@ CBR_INLINE bool cbr_counter_is_trusted(void) {
 }
 CBR_PRIVATE uint64_t cbr_monotonic_nanoseconds(void);
 CBR_PRIVATE uint64_t cbr_realtime_nanoseconds(void);
+/* Lets some time pass. */
+CBR_PRIVATE void cbr_pause(uint64_t nanoseconds);
 
 CBR_INLINE uint64_t cbr_ticks(void) {
 #if defined(__x86_64__)
@@ -130,6 +132,57 @@ CBR_PRIVATE void *cbr_allocate(size_t bytes, size_t alignment);
 CBR_PRIVATE void cbr_release(void *memory);
 CBR_PRIVATE uint64_t cbr_random(void);
 
+/* ---------------------------------------------------------------- files -- */
+
+enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2 };
+
+/* Makes a file that must not exist, readable by its owner alone, and locks it
+ * until it is closed or the process ends. Or CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_file_make(const char *path);
+/* Opens and locks such a file. Or CBR_FILE_IN_USE, while another process or
+ * description has it; CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_file_open(const char *path);
+CBR_PRIVATE void cbr_file_close(int32_t file);
+CBR_PRIVATE uint64_t cbr_file_bytes(int32_t file);
+/* Reads all of the bytes; false if there are fewer, or they cannot be read. */
+CBR_PRIVATE bool cbr_file_read(int32_t file, void *memory, uint64_t offset,
+                               uint64_t bytes);
+/* Reserves a part of the file, which is of zeros if it is new, and maps it
+ * shared. The offset is a multiple of 64 KiB. NULL: there is no room. */
+CBR_PRIVATE void *cbr_file_extend(int32_t file, uint64_t offset,
+                                  uint64_t bytes);
+CBR_PRIVATE void cbr_file_unmap(void *memory, uint64_t bytes);
+CBR_PRIVATE bool cbr_file_rename(const char *from, const char *to);
+CBR_PRIVATE bool cbr_file_remove(const char *path);
+
+/* Makes a directory for its owner alone; true if it is there already. */
+CBR_PRIVATE bool cbr_directory_make(const char *path);
+/* Removes a directory if it is empty. */
+CBR_PRIVATE void cbr_directory_remove(const char *path);
+/* The names in a directory, one by one; NULL: no directory, no more names. A
+ * name is valid until the next one. */
+CBR_PRIVATE void *cbr_directory_open(const char *path);
+CBR_PRIVATE const char *cbr_directory_next(void *directory);
+CBR_PRIVATE void cbr_directory_close(void *directory);
+
+/* --------------------------------------------------------------- checks -- */
+
+/* Whether the processor computes CRC-32C itself. */
+extern CBR_PRIVATE int cbr_platform_has_check_instruction;
+CBR_PRIVATE uint32_t cbr_check_by_bits(uint32_t sum, uint64_t word);
+
+/* Adds eight bytes to a CRC-32C. */
+CBR_INLINE uint32_t cbr_check(uint32_t sum, uint64_t word) {
+#if defined(__x86_64__)
+  if (__builtin_expect(cbr_platform_has_check_instruction != 0, 1)) {
+    uint64_t wide = sum;
+    __asm__("crc32q %1, %0" : "+r"(wide) : "rm"(word));
+    return (uint32_t)wide;
+  }
+#endif
+  return cbr_check_by_bits(sum, word);
+}
+
 /* ---------------------------------------------------- locks, conditions -- */
 
 /* A lock and a condition on the monotonic clock, made together because each
@@ -155,6 +208,9 @@ CBR_PRIVATE void cbr_database_leave(void);
 
 /* Starts a detached thread that receives no signals. */
 CBR_PRIVATE bool cbr_thread_start(void (*body)(void *), void *argument);
+/* Whether only such threads are left of the process, whose first one has ended
+ * by pthread_exit: it ends when they do. */
+CBR_PRIVATE bool cbr_is_left_alone(void);
 
 /* Zero memory in which the engine keeps its process-wide state, so that no
  * global of it needs code to be initialised. */
@@ -193,7 +249,8 @@ CBR_PRIVATE char *cbr_absolute_path(const char *path);
  * file is not opened: closing it would drop SQLite's locks. */
 enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
        CBR_PATH_FILE_SYSTEM_READ_ONLY, CBR_PATH_IS_DIRECTORY,
-       CBR_PATH_IS_NO_FILE, CBR_PATH_IS_ONE_BYTE, CBR_PATH_READ_ONLY };
+       CBR_PATH_IS_NO_FILE, CBR_PATH_IS_ONE_BYTE, CBR_PATH_READ_ONLY,
+       CBR_PATH_TOO_LONG };
 CBR_PRIVATE int cbr_path_obstacle(const char *path);
 
 /* ----------------------------------------------------------- test hooks -- */

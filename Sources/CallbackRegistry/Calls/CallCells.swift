@@ -8,6 +8,7 @@
 //   token, attempts, finished   of a cell: its thread stores (relaxed, plain
 //             moves); others load. A cell changes its token only under the
 //             record's `cellLock`
+//   inFlight    of a cell: the thread's alone
 //   slot.attempts, link         receive the counts of a cell that is given up,
 //             under the lock of that cell's thread
 //
@@ -17,6 +18,8 @@
 // the scan). Until then no one else may free the slot, so a thread that gives
 // a cell up adds to the right slot: the token in the cell says that its
 // settling has not yet come by.
+// Tried to break by: Tests/C (stress.c, recorded.c, process.c), Swift's
+// HistoryCountTests.
 
 import Synchronization
 
@@ -26,6 +29,9 @@ package struct CallCell: ~Copyable {
   package let token = Atomic<UInt64>(0)
   package let attempts = Atomic<UInt64>(0)
   package let finished = Atomic<UInt64>(0)
+  /// Where calls of the token are told while they run, if that is to survive a
+  /// crash.
+  var inFlight: InFlightPointer?
 }
 
 package typealias CallCellPointer = UnsafeMutablePointer<CallCell>
@@ -43,6 +49,16 @@ extension UnsafeMutablePointer where Pointee == CallCell {
     pointee.finished.store(
       pointee.finished.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
+
+  /// Tells that a call has begun.
+  @inline(__always)
+  package func begin(at depth: UInt32, token: UInt64, began: UInt64) {
+    pointee.inFlight?.begin(at: depth, token: token, began: began)
+  }
+
+  /// Tells that it is over.
+  @inline(__always)
+  package func end(at depth: UInt32) { pointee.inFlight?.end(at: depth) }
 
   /// Takes back an attempt that turned out to be none.
   ///
@@ -101,10 +117,19 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   /// Makes the cell the token's, which the calling thread is inside.
   package func changeCell(_ cell: CallCellPointer, to token: UInt64) {
+    cell.pointee.inFlight = inFlight(of: token)
     lockCells()
     defer { unlockCells() }
     cell.giveUp()
     cell.pointee.token.store(token, ordering: .relaxed)
+  }
+
+  private func inFlight(of token: UInt64) -> InFlightPointer? {
+    let chunk = Table.chunk(at: Handle.index(of: token)).unsafelyUnwrapped
+    guard let recorder = chunk.pointee.recorder,
+      recorder.pointee.file != nil
+    else { return nil }
+    return ring(of: recorder)?.inFlight
   }
 
   /// Empties a thread's cell of one token.

@@ -17,6 +17,10 @@
 //   deepPins  the first of a chain of blocks for cells past the inline ones;
 //             stored once (releasing) before a pin in it
 //   next      of a block, likewise
+//   stamps    one for each cell, the owner's alone: it changes when the cell is
+//             cleared. A call remembers that of its cell, so that a copy which
+//             is left again, or on another thread, is not taken for another
+//             call of the same token
 // Memory: blocks are never freed while the record lives.
 // Tried to break by: Tests/Model, Tests/C (fences.c, pairs.c, stress.c).
 
@@ -37,6 +41,8 @@ typealias PinCell = UnsafeMutablePointer<Atomic<UInt64>>
 struct PinBlock: ~Copyable {
   static let count: UInt32 = 112
   static let cellsOffset = 64
+  static let stampsOffset = cellsOffset + Int(count) * 8
+  static let bytes = stampsOffset + Int(count) * 8
 
   /// The depth of its first cell.
   let base: UInt32
@@ -47,19 +53,23 @@ struct PinBlock: ~Copyable {
 typealias PinBlockPointer = UnsafeMutablePointer<PinBlock>
 
 extension UnsafeMutablePointer where Pointee == PinBlock {
-  static func make(base: UInt32, previous: PinBlockPointer?)
-    -> PinBlockPointer?
-  {
-    let bytes = PinBlock.cellsOffset + Int(PinBlock.count) * 8
-    guard let memory = Memory.allocateBytes(bytes, alignment: 64) else {
-      return nil
-    }
+  static func make(
+    base: UInt32, previous: PinBlockPointer?, stamp: UInt64
+  ) -> PinBlockPointer? {
+    let memory = Memory.allocateBytes(PinBlock.bytes, alignment: 64)
+    guard let memory else { return nil }
     let block = memory.bindMemory(to: PinBlock.self, capacity: 1)
     block.initialize(to: PinBlock(base: base, previous: previous))
     for index in 0..<PinBlock.count {
       block.cell(index).initialize(to: Atomic(0))
+      block.stamp(index).initialize(to: stamp)
     }
     return block
+  }
+
+  func stamp(_ index: UInt32) -> UnsafeMutablePointer<UInt64> {
+    (UnsafeMutableRawPointer(self) + PinBlock.stampsOffset)
+      .assumingMemoryBound(to: UInt64.self) + Int(index)
   }
 
   func cell(_ index: UInt32) -> PinCell {
@@ -80,11 +90,33 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       + Int(truncatingIfNeeded: index)
   }
 
+  @inline(__always)
+  func inlineStamp(_ index: UInt32) -> UnsafeMutablePointer<UInt64> {
+    (UnsafeMutableRawPointer(self) + ThreadRecord.stampsOffset)
+      .assumingMemoryBound(to: UInt64.self)
+      + Int(truncatingIfNeeded: index)
+  }
+
   func initializePins() {
     for index in 0..<Pins.inlineCount {
       inlineCell(index).initialize(to: Atomic(0))
+      inlineStamp(index).initialize(to: pointee.firstStamp)
     }
   }
+
+  /// The stamp of a cell that is in use.
+  @inline(__always)
+  func stamp(of index: UInt32) -> UnsafeMutablePointer<UInt64>? {
+    if index < Pins.inlineCount { return inlineStamp(index) }
+    guard deepCell(index) != nil, let block = pointee.topBlock else {
+      return nil
+    }
+    return block.stamp(index - block.pointee.base)
+  }
+
+  /// What a call at this depth is to remember.
+  @inline(__always)
+  func ownStamp(_ index: UInt32) -> UInt64 { stamp(of: index)?.pointee ?? 0 }
 
   /// The depth of the pin stack, as its owner sees it.
   @inline(__always)
@@ -129,7 +161,8 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     let known = PinBlockPointer(
       bitPattern: pointee.deepPins.load(ordering: .relaxed))
     if let known { return known }
-    let made = PinBlockPointer.make(base: Pins.inlineCount, previous: nil)
+    let made = PinBlockPointer.make(
+      base: Pins.inlineCount, previous: nil, stamp: pointee.firstStamp)
     guard let made else { return nil }
     pointee.deepPins.store(UInt(bitPattern: made), ordering: .releasing)
     return made
@@ -137,7 +170,8 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   private func addBlock(after block: PinBlockPointer) -> PinBlockPointer? {
     let made = PinBlockPointer.make(
-      base: block.pointee.base + PinBlock.count, previous: block)
+      base: block.pointee.base + PinBlock.count, previous: block,
+      stamp: pointee.firstStamp)
     guard let made else { return nil }
     block.pointee.next.store(UInt(bitPattern: made), ordering: .releasing)
     return made
@@ -201,6 +235,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   package func unpin(_ index: UInt32) {
     guard let cell = ownCell(index) else { return }
     cell.pointee.store(0, ordering: .releasing)  // Model: leave.clear
+    stamp(of: index)?.pointee &+= 1
     guard index &+ 1 == ownDepth else { return }
     setDepth(index)
     if index > 0 { lowerDepth() }

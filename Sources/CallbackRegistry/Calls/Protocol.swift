@@ -40,12 +40,13 @@ package struct CallRecord {
   package var pin: UInt64
   /// When it began, in ticks.
   package var began: UInt64
-  package var spare: UInt64
+  /// The stamp of its pin's cell.
+  package var stamp: UInt64
 
   package static var empty: CallRecord {
     CallRecord(
       function: nil, context: nil, token: 0, disposition: 0, pin: 0, began: 0,
-      spare: 0)
+      stamp: 0)
   }
 
   /// The pin of an outermost call that is counted and not timed.
@@ -85,13 +86,18 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     _ call: CallPointer, token: UInt64, slot: SlotPointer, pin: UInt32,
     mode: UInt32, began: UInt64
   ) {
-    if mode & Mode.counted != 0 { countingCell(of: token).countAttempt() }
+    if mode & Mode.counted != 0 {
+      let cell = countingCell(of: token)
+      cell.countAttempt()
+      cell.begin(at: pin, token: token, began: began)
+    }
     call.pointee.function = slot.pointee.function
     call.pointee.context = slot.pointee.context
     call.pointee.token = token
     call.pointee.disposition = 0
     call.pointee.pin = UInt64(pin) | UInt64(mode & Mode.levelMask) << 32
     call.pointee.began = began
+    call.pointee.stamp = ownStamp(pin)
   }
 
   /// The calling thread's cell, made the token's if it is another's.
@@ -108,7 +114,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   @inline(__always)
   package func isInside(_ call: CallPointer) -> Bool {
     let token = call.pointee.token
-    return token != Handle.none && ownPin(call.pointee.depth) == token
+    let depth = call.pointee.depth
+    return token != Handle.none && ownPin(depth) == token
+      && ownStamp(depth) == call.pointee.stamp
   }
 
   /// Ends a call that `isInside`: accounts for it, clears its pin, and looks
@@ -118,7 +126,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     let token = call.pointee.token
     let mode = call.pointee.mode
     if mode != 0 {
-      finish(token: token, mode: mode, began: call.pointee.began)
+      finish(
+        token: token, at: call.pointee.depth, mode: mode,
+        began: call.pointee.began)
     }
     call.pointee.token = Handle.none
     call.pointee.function = nil
@@ -126,9 +136,15 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   }
 
   /// Accounts for a call that is over but still pinned.
+  ///
+  /// It is in flight until it is about to be recorded, and never both.
   @inline(__always)
-  private func finish(token: UInt64, mode: UInt32, began: UInt64) {
-    countingCell(of: token).countFinished()
+  private func finish(
+    token: UInt64, at depth: UInt32, mode: UInt32, began: UInt64
+  ) {
+    let cell = countingCell(of: token)
+    cell.countFinished()
+    cell.end(at: depth)
     guard mode & Mode.timed != 0 else { return }
     let ended = Ticks.now
     let chunk = Table.chunk(at: Handle.index(of: token)).unsafelyUnwrapped

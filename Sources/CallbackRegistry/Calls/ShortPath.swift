@@ -6,6 +6,7 @@
 // else to a function that it ends with, so that it needs no stack frame. Its
 // depths are constants, so that a call need not wait for the stores of the one
 // before; and without membarrier it is not taken at all.
+// Tried to break by: Tests/C (pairs.c, fences.c, races.c).
 
 import CPlatform
 import Synchronization
@@ -50,6 +51,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     call.pointee.function = slot.pointee.function
     call.pointee.context = slot.pointee.context
     call.pointee.token = token
+    call.pointee.stamp = inlineStamp(0).pointee
     guard mode & Mode.counted != 0 else {
       call.pointee.pin = 0
       return .done
@@ -60,6 +62,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       return .uncounted
     }
     cell.countAttempt()
+    cell.begin(at: 0, token: token, began: 0)
     return .done
   }
 
@@ -76,6 +79,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     guard mode & ~Mode.plain == timed else { return false }
     let began = Ticks.now
     let word = slot.after(ticks: began).pointee.word.load(ordering: .acquiring)
+    Hook.enterTimed.reached(token)
     guard word == token, slot.pointee.mode.load(ordering: .relaxed) == mode,
       tag == 0 || slot.typeTag == tag
     else { return false }
@@ -87,11 +91,12 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 
   @inline(__always)
   package func leaveShort(_ call: CallPointer) -> ShortPath {
-    let token = call.pointee.token
     let pin = call.pointee.pin
     guard pointee.depth.load(ordering: .relaxed) == 1,
-      inlineCell(0).pointee.load(ordering: .relaxed) == token
+      inlineStamp(0).pointee == call.pointee.stamp
     else { return .untouched }
+    // The record is this call's: its token is the pin's.
+    let token = inlineCell(0).pointee.load(ordering: .relaxed)
     if pin == 0 { return leaveOutermost(token, call) }
     guard pin == CallRecord.outermostCounted else { return .untouched }
     let cell = cell(of: token)
@@ -99,6 +104,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       return .untouched
     }
     cell.countFinished()
+    cell.end(at: 0)
     return leaveOutermost(token, call)
   }
 
@@ -112,6 +118,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     // Model: leave.clear
     inlineCell(0).pointee.store(0, ordering: .releasing)
     pointee.depth.store(0, ordering: .releasing)
+    inlineStamp(0).pointee &+= 1
     Hook.leaveCleared.reached(token)
     cbr_compiler_fence()
     // Model: leave.check

@@ -40,9 +40,14 @@ package struct ThreadRecord: ~Copyable {
   /// When the thread began to use the library, in ticks.
   var began: UInt64 = 0
   package var error = ErrorRecord()
+  /// What the stamps of its pin cells began with: no other record's are near.
+  let firstStamp: UInt64
   let next: ThreadPointer?
 
-  init(next: ThreadPointer?) { self.next = next }
+  init(next: ThreadPointer?, firstStamp: UInt64) {
+    self.next = next
+    self.firstStamp = firstStamp
+  }
 }
 
 /// What went wrong last.
@@ -65,10 +70,11 @@ package struct ErrorRecord {
 package typealias ThreadPointer = UnsafeMutablePointer<ThreadRecord>
 
 extension ThreadRecord {
-  // The record is followed by its pin cells, cells of counts, and the text of
-  // its last error, at fixed distances.
+  // The record is followed by its pin cells and their stamps, cells of counts,
+  // and the text of its last error, at fixed distances.
   static let pinsOffset = 192
-  static let cellsOffset = pinsOffset + Int(Pins.inlineCount) * 8
+  static let stampsOffset = pinsOffset + Int(Pins.inlineCount) * 8
+  static let cellsOffset = stampsOffset + Int(Pins.inlineCount) * 8
   static let errorOffset =
     cellsOffset + CallCell.count * MemoryLayout<CallCell>.stride
   package static let errorBytes = 1024
@@ -155,7 +161,9 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     let record = memory.bindMemory(to: ThreadRecord.self, capacity: 1)
     let state = ProcessState.shared
     return Monitor.table.locked {
-      record.initialize(to: ThreadRecord(next: first))
+      // Records are numbered by how many there are, from one on.
+      let number = (first?.pointee.firstStamp ?? 0) + 1 << 40
+      record.initialize(to: ThreadRecord(next: first, firstStamp: number))
       record.initializePins()
       record.initializeCells()
       state.pointee.threads.store(

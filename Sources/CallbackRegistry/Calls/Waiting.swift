@@ -19,6 +19,8 @@
 // that it sees then is cleared by a thread that finds the handle ended, and
 // wakes. Between claiming a slot and running its destroy a thread pins
 // nothing: `isOwn` looks at what is left of a container (Remaining.swift).
+// Tried to break by: Tests/Model (waiting.pml), Tests/C (waiting.c, rings.c,
+// destroying.c).
 
 import CPlatform
 import Synchronization

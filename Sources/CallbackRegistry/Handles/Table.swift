@@ -11,6 +11,7 @@
 //
 // All generations start at one random point of the process (G3). A slot whose
 // generations have gone round once is retired for good.
+// Tried to break by: Tests/C (handles.c, pairs.c, stress.c).
 
 import CPlatform
 import Synchronization

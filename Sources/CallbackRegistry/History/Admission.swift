@@ -13,7 +13,7 @@ enum Admission {
     let obstacle = cbr_path_obstacle(path)
     switch obstacle {
     case Int32(CBR_PATH_IS_DIRECTORY), Int32(CBR_PATH_IS_NO_FILE),
-      Int32(CBR_PATH_IS_ONE_BYTE):
+      Int32(CBR_PATH_IS_ONE_BYTE), Int32(CBR_PATH_TOO_LONG):
       throw .obstacle(obstacle)
     default: break
     }
@@ -26,6 +26,9 @@ enum Admission {
     let format: Int64
     let tables: Int64
     do throws(DatabaseError) {
+      // At one moment: another process may be making a history of it.
+      try connection.execute("BEGIN")
+      defer { connection.rollBack() }
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0
       tables =

@@ -38,6 +38,8 @@ struct Cursor {
   var earlierHead: UInt64 = 0
   /// A flush is over when everything below this is committed.
   var target: UInt64 = 0
+  /// A part of the ring was not whole, of a process that has died.
+  var isDamaged = false
   /// What the producer noted about losses that are not written yet.
   var loss = Loss()
 
@@ -72,4 +74,10 @@ struct Cursor {
   }
 
   mutating func revert() { working = committed }
+
+  /// Goes on where another process has come to.
+  mutating func resume(_ progress: Progress) {
+    committed = progress
+    working = progress
+  }
 }

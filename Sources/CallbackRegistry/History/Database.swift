@@ -21,6 +21,20 @@ struct Database {
   static func open(
     _ path: UnsafePointer<CChar>?
   ) throws(OpeningError) -> Database {
+    let deadline = Deadline.after(UInt64(openingMilliseconds) * 1_000_000)
+    while true {
+      do throws(OpeningError) { return try openOnce(path) } catch {
+        // SQLite does not wait for everybody: where several processes switch a
+        // new file to a write-ahead log, all but one are told at once.
+        guard error.isBusy, !deadline.hasPassed else { throw error }
+        cbr_pause(1_000_000)
+      }
+    }
+  }
+
+  private static func openOnce(
+    _ path: UnsafePointer<CChar>?
+  ) throws(OpeningError) -> Database {
     if let path { try Admission.check(path) }
     let connection: Connection
     do throws(DatabaseError) {

@@ -94,7 +94,17 @@ package enum Histories {
   }
 
   /// In a forked child: nothing of the parent's is known or touched.
-  package static func forgetAfterFork() { head.pointee = nil }
+  ///
+  /// The files of rings are the parent's: a copy of their descriptors would
+  /// keep them locked after its death.
+  package static func forgetAfterFork() {
+    var history = head.pointee
+    while let each = history {
+      each.recorder.closeFileOnly()
+      history = each.pointee.next
+    }
+    head.pointee = nil
+  }
 
   /// When the process exits: writes what there is, for one second at most.
   package static func flushAtExit() {
@@ -106,15 +116,32 @@ package enum Histories {
       _ = each.release(until: deadline)
     }
     // Those that were released shortly before are written to their end, too.
-    Monitor.histories.lock()
-    defer { Monitor.histories.unlock() }
-    while isAnyClosing, Monitor.histories.wait(until: deadline) {}
+    _ = awaitClosing(until: deadline)
   }
 
-  private static var isAnyClosing: Bool {
+  /// Waits until a history, or without its recorder's identity any, is no
+  /// longer being written to its end.
+  ///
+  /// False: the deadline came first.
+  package static func awaitClosing(
+    of identity: UInt64? = nil, until deadline: Deadline
+  ) -> Bool {
+    Monitor.histories.lock()
+    defer { Monitor.histories.unlock() }
+    while isClosing(identity) {
+      guard Monitor.histories.wait(until: deadline) else {
+        return !isClosing(identity)
+      }
+    }
+    return true
+  }
+
+  private static func isClosing(_ identity: UInt64?) -> Bool {
     var history = head.pointee
     while let each = history {
-      if each.pointee.stage == .closing { return true }
+      let isMeant =
+        identity == nil || each.recorder.pointee.identity == identity
+      if isMeant, each.pointee.stage == .closing { return true }
       history = each.pointee.next
     }
     return false
@@ -127,6 +154,15 @@ package enum Histories {
       visit(each)
       history = firstOpen(after: each)
       _ = each.release(until: .after(0))
+    }
+  }
+
+  /// Adds the label of a handle that memory no longer knows, and how it ended,
+  /// from whichever open history knows it.
+  package static func describe(_ handle: UInt64, into text: inout Text) {
+    var isKnown = false
+    visitOpen { history in
+      isKnown = isKnown || history.describe(handle, into: &text)
     }
   }
 

@@ -71,9 +71,11 @@ extension UnsafeMutablePointer where Pointee == History {
     var result = status
     pointee.turn.takeAsWriter()
     if let database = pointee.database {
+      noteEnding(.closed)
       if status == .ok {
         do throws(DatabaseError) {
           try Run.end(database.run, how: "closed", on: database.connection)
+          removeRings()
         } catch { result = .audit }
       }
       if pointee.path != nil {

@@ -37,6 +37,7 @@ extension UnsafeMutablePointer where Pointee == History {
     startWriter()
     guard pointee.isStarted.load(ordering: .acquiring) else { return .audit }
     let number = order { orders in orders.isExiting = true }
+    noteEnding(.exit)
     return wait(until: deadline) { reached in
       if reached.isExitNoted { return .ok }
       return reached.failed >= number ? .audit : nil

@@ -14,10 +14,13 @@ extension UnsafeMutablePointer where Pointee == History {
     var path: UnsafeMutablePointer<CChar>?
     if let given = options.path {
       path = cbr_absolute_path(given)
-      if path == nil, cbr_path_obstacle(given) != CBR_PATH_FREE {
+      let obstacle = cbr_path_obstacle(given)
+      if path == nil, obstacle != CBR_PATH_FREE {
+        let isTooLong = obstacle == CBR_PATH_TOO_LONG
         status = .audit
         problem.append(
-          .obstacle(Int32(CBR_PATH_NO_DIRECTORY)), path: given)
+          .obstacle(isTooLong ? obstacle : Int32(CBR_PATH_NO_DIRECTORY)),
+          path: given)
         return nil
       }
     }
@@ -35,9 +38,7 @@ extension UnsafeMutablePointer where Pointee == History {
       return joined
     }
     do throws(OpeningError) {
-      cbr_database_enter()
-      defer { cbr_database_leave() }
-      history.pointee.database = try Database.open(path)
+      history.pointee.database = try openDatabase(path)
     } catch {
       status = error.status
       problem.append(error, path: path)
@@ -45,8 +46,30 @@ extension UnsafeMutablePointer where Pointee == History {
       history.destroy()
       return nil
     }
+    if let database = history.pointee.database {
+      cbr_database_enter()
+      history.prepareRings(database)
+      cbr_database_leave()
+    }
     Histories.settle(history)
     return history
+  }
+
+  private static func openDatabase(
+    _ path: UnsafePointer<CChar>
+  ) throws(OpeningError) -> Database {
+    cbr_database_enter()
+    defer { cbr_database_leave() }
+    return try Database.open(path)
+  }
+
+  /// A history without a writer thread, for rings that others have filled.
+  static func makeForRecovery() -> HistoryPointer? {
+    make(
+      HistoryOptions(
+        path: nil, ringBytes: 0, callsPerSecond: .max,
+        blockTimeoutNanoseconds: 0),
+      path: nil)
   }
 
   /// Makes a history without a database; nil without memory.
@@ -101,6 +124,7 @@ extension UnsafeMutablePointer where Pointee == History {
     Memory.release(pointee.turn)
     pointee.progress.destroy()
     Memory.release(pointee.path)
+    Memory.release(pointee.ringPath)
     deinitialize(count: 1)
     Memory.release(self)
   }

@@ -30,8 +30,15 @@ extension UnsafeMutablePointer where Pointee == History {
     var closingDeadline: Deadline?
     while true {
       if let writer = makeWriter() {
-        status = writer.pointee.loop()
+        guard let result = writer.pointee.loop() else {
+          // The process ends with this thread; its exit handlers may want
+          // another one, which goes on.
+          pointee.idleWriter = writer
+          pointee.isStarted.store(false, ordering: .releasing)
+          return
+        }
         destroy(writer)
+        status = result
         break
       }
       setState(.degraded)
@@ -44,6 +51,10 @@ extension UnsafeMutablePointer where Pointee == History {
   ///
   /// Nil without memory, or when another program is in the way.
   private func makeWriter() -> UnsafeMutablePointer<Writer>? {
+    if let idle = pointee.idleWriter {
+      pointee.idleWriter = nil
+      return idle
+    }
     guard let writer = Memory.allocate(Writer.self) else { return nil }
     pointee.turn.takeAsWriter()
     defer { pointee.turn.give() }

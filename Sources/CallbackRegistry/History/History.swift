@@ -48,6 +48,8 @@ package struct History: ~Copyable {
   let recorder: RecorderPointer
   /// Absolute; nil in memory.
   let path: UnsafeMutablePointer<CChar>?
+  /// The name of the file of rings; nil without one.
+  var ringPath: UnsafeMutablePointer<CChar>?
   let callsPerSecond: UInt64
   let openedAt: TickClock.Sample
   let progress: Monitor
@@ -55,6 +57,8 @@ package struct History: ~Copyable {
   let turn: UnsafeMutablePointer<Turn>
 
   var database: Database?
+  /// What a writer thread has left when it ended before the history.
+  var idleWriter: UnsafeMutablePointer<Writer>?
   var references = 1
   var stage = Stage.opening
   var next: HistoryPointer?

@@ -5,6 +5,29 @@ enum Life {
   /// Late callers that are named; the others are counted.
   private static var namedCallers: Int { 8 }
 
+  /// The label, and how it ended, as a part of a sentence.
+  static func end(
+    of handle: UInt64, _ connection: Connection, into text: inout Text
+  ) throws(DatabaseError) -> Bool {
+    let row = try connection.prepare(
+      """
+      SELECT label, ended_time, ended_by, ended_reason FROM token_life
+      WHERE registration = (SELECT max(registration) FROM token
+        WHERE token = ?1)
+      """)
+    defer { row.finalize() }
+    row.bind(1, handle)
+    guard try row.step() else { return false }
+    text.append(quoted: row.text(0))
+    if row.text(1) != nil {
+      text.append(", which ended at ")
+      text.append(row.text(1))
+      text.append(part: " by ", row.text(2))
+      text.append(part: ": ", row.text(3))
+    }
+    return true
+  }
+
   static func life(
     of handle: UInt64, _ connection: Connection, into text: inout Text
   ) throws(DatabaseError) -> Bool {

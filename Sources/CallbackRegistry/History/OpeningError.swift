@@ -13,6 +13,12 @@ enum OpeningError: Error {
   case obstacle(Int32)
   case noLog
 
+  /// Another process has a lock, which it may soon give up.
+  var isBusy: Bool {
+    if case .database(let error) = self { return error.isBusy }
+    return false
+  }
+
   var status: Status {
     if case .database(let error) = self, error.primary == SQLITE_NOMEM {
       return .noMemory
@@ -25,7 +31,7 @@ enum OpeningError: Error {
 extension Text {
   mutating func append(_ error: OpeningError, path: UnsafePointer<CChar>) {
     append("history ")
-    append(path)
+    append(shortened: path)
     append(": ")
     switch error {
     case .readOnly:
@@ -54,6 +60,16 @@ extension Text {
     case .database(let error): append(error, path: path)
     }
   }
+
+  /// Of a path that would leave no room for the reason, its end.
+  private mutating func append(shortened path: UnsafePointer<CChar>) {
+    var length = 0
+    while path[length] != 0 { length += 1 }
+    if length > Self.longestPath { append("...") }
+    append(path + max(0, length - Self.longestPath))
+  }
+
+  private static var longestPath: Int { 400 }
 
   private mutating func append(
     _ error: DatabaseError, path: UnsafePointer<CChar>
@@ -101,6 +117,11 @@ extension Text {
       "it is a device or the like; name a file"
     case Int32(CBR_PATH_IS_ONE_BYTE): noDatabase
     case Int32(CBR_PATH_READ_ONLY): readOnlyFile
+    case Int32(CBR_PATH_TOO_LONG):
+      """
+      its name is too long for the files beside it, whose names are longer; \
+      shorten it
+      """
     case Int32(CBR_PATH_NO_DIRECTORY):
       "its directory does not exist; make it, or name another path"
     case Int32(CBR_PATH_DIRECTORY_READ_ONLY):

@@ -41,6 +41,37 @@ enum Run {
     return connection.lastRow
   }
 
+  /// The run's identifier as text.
+  static func identifier(
+    _ run: Int64, on connection: Connection
+  ) throws(DatabaseError) -> RingFileIdentity.Identifier {
+    let statement = try connection.prepare(
+      "SELECT uuid FROM run WHERE run = ?1")
+    defer { statement.finalize() }
+    statement.bind(1, run)
+    guard try statement.step(), let text = statement.text(0) else {
+      throw .corrupt
+    }
+    defer { statement.reset() }
+    var identifier: RingFileIdentity.Identifier = (0, 0, 0, 0, 0)
+    withUnsafeMutableBytes(of: &identifier) { bytes in
+      bytes.baseAddress?.copyMemory(
+        from: text, byteCount: RingFileIdentity.textBytes)
+    }
+    return identifier
+  }
+
+  /// Says that the run's rings survive a crash.
+  static func noteProtection(
+    of run: Int64, on connection: Connection
+  ) throws(DatabaseError) {
+    let statement = try connection.prepare(
+      "UPDATE run SET crash_protection = 'on' WHERE run = ?1")
+    defer { statement.finalize() }
+    statement.bind(1, run)
+    try statement.run()
+  }
+
   /// Says how a run ended, on the connection of that run.
   static func end(
     _ run: Int64, how: StaticString, on connection: Connection

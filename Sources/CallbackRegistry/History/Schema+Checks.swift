@@ -208,7 +208,10 @@ extension Schema {
     UNION ALL SELECT 'differences in conservation',
       (SELECT count(*) FROM conservation WHERE difference <> 0)
     UNION ALL SELECT 'violations', (SELECT count(*) FROM violations)
-    UNION ALL SELECT 'crash protection', 'off'
+    UNION ALL SELECT 'crashes',
+      (SELECT count(*) FROM run WHERE ended = 'crash')
+    UNION ALL SELECT 'crash protection',
+      (SELECT crash_protection FROM run ORDER BY run DESC LIMIT 1)
     UNION ALL SELECT 'tamper evidence', 'off';
     """
   }

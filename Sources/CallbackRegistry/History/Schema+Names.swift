@@ -67,7 +67,9 @@ extension Schema {
       STRICT;
     INSERT INTO loss_cause VALUES
       (1, 'the ring was full'), (2, 'the history could not be written'),
-      (3, 'no memory for a ring');
+      (3, 'no memory for a ring'),
+      (4, 'the process died before it was written'),
+      (5, 'the ring was damaged');
 
     CREATE TABLE aggregate_cause (
       cause INTEGER PRIMARY KEY, name TEXT NOT NULL

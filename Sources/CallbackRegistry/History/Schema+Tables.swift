@@ -23,6 +23,8 @@ extension Schema {
       library_version TEXT NOT NULL,
       sqlite_version TEXT NOT NULL,
       clock TEXT NOT NULL,
+      crash_protection TEXT NOT NULL DEFAULT 'off',
+      ring_full_calls INTEGER NOT NULL DEFAULT 0,
       began_time_ns INTEGER NOT NULL,
       realtime_offset_ns INTEGER NOT NULL,
       ended TEXT,
@@ -67,6 +69,14 @@ extension Schema {
       line INTEGER NOT NULL,
       UNIQUE (file, line)
     ) STRICT;
+
+    CREATE TABLE dictionary (
+      run INTEGER NOT NULL,
+      kind INTEGER NOT NULL,
+      number INTEGER NOT NULL,
+      name INTEGER NOT NULL,
+      PRIMARY KEY (run, kind, number)
+    ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE clock_sync (
       clock_sync INTEGER PRIMARY KEY,

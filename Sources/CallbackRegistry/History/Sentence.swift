@@ -7,6 +7,7 @@ enum Sentence: Int {
   case takeSequences
   case addCallback
   case addSite
+  case addName
   case addRing
   case advanceRing
   case addThread
@@ -24,6 +25,7 @@ enum Sentence: Int {
   case addFault
   case advanceSegment
   case endRun
+  case countRingFullCalls
   case repairSequence
 
   static var count: Int { repairSequence.rawValue + 1 }
@@ -47,6 +49,8 @@ enum Sentence: Int {
       INSERT INTO site (file, line) VALUES (?1, ?2)
       ON CONFLICT (file, line) DO UPDATE SET line = line RETURNING site
       """
+    case .addName:
+      "INSERT OR REPLACE INTO dictionary VALUES (?1, ?2, ?3, ?4)"
     case .addRing:
       """
       INSERT INTO ring (run, number, capacity_records) VALUES (?1, ?2, ?3)
@@ -160,6 +164,8 @@ enum Sentence: Int {
       """
     case .endRun:
       "UPDATE run SET ended = ?2, ended_time_ns = ?3 WHERE run = ?1"
+    case .countRingFullCalls:
+      "UPDATE run SET ring_full_calls = ring_full_calls + ?2 WHERE run = ?1"
     case .repairSequence:
       """
       UPDATE meta SET value = max(value,

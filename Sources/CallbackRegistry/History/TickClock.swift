@@ -11,15 +11,9 @@
 // Used by the writer alone, and by whoever opens the history before it.
 
 import CPlatform
+import Synchronization
 
 struct TickClock: ~Copyable {
-  /// From `ticks` on: nanoseconds + (t - ticks) * rate / 2^32.
-  struct Segment {
-    let ticks: UInt64
-    let nanoseconds: UInt64
-    let rate: UInt64
-  }
-
   /// The same moment on two clocks.
   struct Sample {
     let ticks: UInt64
@@ -34,17 +28,44 @@ struct TickClock: ~Copyable {
   /// The first slope is measured over this at least.
   private static var shortestMeasurement: UInt64 { 2_000_000 }
 
-  private let segments: UnsafeMutablePointer<Segment>
+  /// From `ticks` on: nanoseconds + (t - ticks) * rate / 2^32.
+  private let segments: UnsafeMutablePointer<ClockSegment>
   private var count = 0
+  /// Where segments are kept for after a crash.
+  private let file: RingFileHeaderPointer?
   private var last: Sample
   private var interval = firstInterval
 
-  /// Measures from a sample on; nil without memory.
-  init?(from first: Sample) {
-    guard let segments = Memory.allocate(Segment.self, count: Self.capacity)
+  /// Measures from a sample on, and keeps what it finds in a file, too; nil
+  /// without memory.
+  init?(from first: Sample, file: RingFileHeaderPointer? = nil) {
+    guard
+      let segments = Memory.allocate(ClockSegment.self, count: Self.capacity)
     else { return nil }
     self.segments = segments
+    self.file = file
     last = first
+  }
+
+  /// The clock of a process that has died; nil without memory.
+  ///
+  /// One that had measured nothing yet is measured up to now, if the machine
+  /// has not been started anew.
+  init?(of file: RingFileHeaderPointer, isSameBoot: Bool) {
+    let opened = Sample(
+      ticks: file.pointee.identity.openedTicks,
+      nanoseconds: file.pointee.identity.openedNanoseconds)
+    self.init(from: opened)
+    let kept = file.pointee.segmentCount.load(ordering: .acquiring)
+    let capacity = RingFileLayout.segmentCapacity
+    for number in max(kept, capacity) - capacity..<kept {
+      append(file.segments[Int(number % capacity)])
+    }
+    guard count == 0 else { return }
+    let rate = isSameBoot ? Self.rate(from: opened, to: Self.sample()) : 1 << 32
+    append(
+      ClockSegment(
+        ticks: opened.ticks, nanoseconds: opened.nanoseconds, rate: rate))
   }
 
   deinit { Memory.release(segments) }
@@ -79,7 +100,8 @@ struct TickClock: ~Copyable {
     if count == 0 {
       let rate = Self.rate(from: last, to: now)
       append(
-        Segment(ticks: last.ticks, nanoseconds: last.nanoseconds, rate: rate))
+        ClockSegment(
+          ticks: last.ticks, nanoseconds: last.nanoseconds, rate: rate))
       return last
     }
     guard elapsed >= interval else { return nil }
@@ -91,11 +113,12 @@ struct TickClock: ~Copyable {
     if error > Int64(next) {
       // The processor slept or was moved: forward at once.
       append(
-        Segment(ticks: now.ticks, nanoseconds: now.nanoseconds, rate: rate))
+        ClockSegment(ticks: now.ticks, nanoseconds: now.nanoseconds, rate: rate)
+      )
     } else {
       let share = Double(max(error, -Int64(next / 2))) / Double(next)
       append(
-        Segment(
+        ClockSegment(
           ticks: now.ticks, nanoseconds: reached,
           rate: UInt64(Double(rate) * (1 + share))))
     }
@@ -110,17 +133,19 @@ struct TickClock: ~Copyable {
     let newest = segments[(count - 1) & Self.mask]
     let reached = nanoseconds(at: last.ticks)
     count = 0
+    file?.forgetSegments()
     append(
-      Segment(
+      ClockSegment(
         ticks: now.ticks, nanoseconds: max(now.nanoseconds, reached),
         rate: newest.rate))
     last = now
     return now
   }
 
-  private mutating func append(_ segment: Segment) {
+  private mutating func append(_ segment: ClockSegment) {
     segments[count & Self.mask] = segment
     count += 1
+    file?.append(segment)
   }
 
   /// Nanoseconds per tick, times 2^32.

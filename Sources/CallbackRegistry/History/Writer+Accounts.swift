@@ -13,6 +13,12 @@ extension Writer {
         try write(cell.pointee.overRing, cause: 2, of: cell)
       }
     }
+    if batch.overRing > 0 {
+      let statement = statements[.countRingFullCalls]
+      statement.bind(1, run)
+      statement.bind(2, batch.overRing)
+      try statement.run()
+    }
     for index in 0..<batch.lossCount { try write(batch.losses[index]) }
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
@@ -53,7 +59,8 @@ extension Writer {
       statement.bind(2, cursor.pointee.working.row)
       statement.bind(3, loss.first)
       statement.bind(4, loss.first &+ loss.count &- 1)
-      statement.bind(6, Int64(fault.isThere ? 2 : 1))
+      let cause = cursor.pointee.isDamaged ? 5 : fault.isThere ? 2 : 1
+      statement.bind(6, Int64(cause))
     }
     statement.bind(5, loss.count)
     statement.bind(7, loss.firstTime)

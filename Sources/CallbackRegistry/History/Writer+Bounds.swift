@@ -31,6 +31,7 @@ extension Writer {
   mutating func checkpoint() {
     history.pointee.turn.takeAsWriter()
     try? connection.checkpoint()
+    Hook.logCopied.reached(0)
     history.pointee.turn.give()
     checkpointedPages = 0
     history.pointee.logPages.store(0, ordering: .relaxed)

@@ -23,7 +23,9 @@ extension Writer {
     while let entry = entry(callbacks.count + 1, ofSites: false) {
       let statement = statements[.addCallback]
       statement.bind(1, entry.text, length: entry.length)
-      guard callbacks.add(row: try row(of: statement)) else { throw .noMemory }
+      let row = try row(of: statement)
+      guard callbacks.add(row: row) else { throw .noMemory }
+      try save(.callback, number: callbacks.count, row: row)
     }
   }
 
@@ -32,8 +34,24 @@ extension Writer {
       let statement = statements[.addSite]
       statement.bind(1, entry.text, length: entry.length)
       statement.bind(2, entry.line)
-      guard sites.add(row: try row(of: statement)) else { throw .noMemory }
+      let row = try row(of: statement)
+      guard sites.add(row: row) else { throw .noMemory }
+      try save(.site, number: sites.count, row: row)
     }
+  }
+
+  /// What a number of this run means, for whoever reads its rings after a
+  /// crash.
+  private func save(
+    _ kind: NameKind, number: Int, row: Int64
+  ) throws(DatabaseError) {
+    guard recorder.pointee.file != nil else { return }
+    let statement = statements[.addName]
+    statement.bind(1, run)
+    statement.bind(2, kind.rawValue)
+    statement.bind(3, Int64(number))
+    statement.bind(4, row)
+    try statement.run()
   }
 
   /// The row that a statement has added or found.

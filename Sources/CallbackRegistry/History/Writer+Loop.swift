@@ -23,8 +23,9 @@ extension Writer {
   private static var closingPatience: UInt64 { 5_000_000_000 }
   private static var closingPatienceAfterDeadline: UInt64 { 1_000_000_000 }
 
-  /// Writes until the history is to be closed; returns how that went.
-  mutating func loop() -> Status {
+  /// Writes until the history is to be closed, and returns how that went; or
+  /// until nobody is left who could record or close it: nil.
+  mutating func loop() -> Status? {
     waitForClock()
     connection.onCommit(history) { history, _, _, pages in
       history?.assumingMemoryBound(to: History.self).pointee.logPages.store(
@@ -54,6 +55,7 @@ extension Writer {
       }
       let isMoreKnown = outcome != .nothing && (!isDone || orders.isClosing)
       if outcome == .full || isMoreKnown { continue }
+      if isIdle, cbr_is_left_alone() { return nil }
       rest(isWaitedFor: !isDone || orders.isClosing)
     }
   }
@@ -145,16 +147,20 @@ extension Writer {
     return cbr_monotonic_nanoseconds() &- fault.beganAt > patience
   }
 
+  private var isIdle: Bool {
+    cbr_monotonic_nanoseconds() &- lastWriting > Self.idleAfter
+  }
+
   /// Waits until it is time for the next batch, or the writer is wanted.
   private mutating func rest(isWaitedFor: Bool) {
-    let idle = cbr_monotonic_nanoseconds() &- lastWriting
-    if idle > Self.idleAfter, hasLog { checkpoint() }
+    let isIdle = isIdle
+    if isIdle, hasLog { checkpoint() }
     let time =
       fullness >= 64 || isWaitedFor
       ? Self.shortestRest
       : fullness >= 16
         ? Self.shortRest
-        : idle > Self.idleAfter ? Self.idleRest : Self.usualRest
+        : isIdle ? Self.idleRest : Self.usualRest
     let deadline = Deadline.after(time)
     fullness = 0
     recorder.pointee.writer.lock()

@@ -9,7 +9,8 @@ extension Writer {
   /// Losses are taken over under the same lock, so that none is noted between
   /// the two.
   mutating func lookAtRings(markingTargets: Bool) {
-    watermark = Ticks.now
+    // What a process that has died has recorded is all there.
+    watermark = isRecovering ? .max : Ticks.now
     recorder.pointee.monitor.lock()
     defer { recorder.pointee.monitor.unlock() }
     addCursors()

@@ -10,13 +10,16 @@ extension Writer {
   mutating func write() throws(DatabaseError) {
     do throws(DatabaseError) {
       try statements[.begin].run()
+      Hook.batchBegan.reached(0)
       if fault.needsRepair { try statements[.repairSequence].run() }
       let first = try takeSequences()
       try writeIdentities(first: first)
       try writeCells(first: first)
       try writeRows(first: first)
       try writeAccounts(first: first)
+      Hook.batchWritten.reached(0)
       try statements[.commit].run()
+      Hook.batchCommitted.reached(0)
     } catch {
       revert()
       throw error
@@ -45,6 +48,7 @@ extension Writer {
       batch.overBudget + batch.overRing, ordering: .relaxed)
     callbacks.commit()
     sites.commit()
+    recorder.noteSaved(callbacks: callbacks.count, sites: sites.count)
     segments.commit(rows: Int64(batch.callCount))
     sync = nil
     fault = Fault()

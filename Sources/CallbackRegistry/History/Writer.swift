@@ -24,6 +24,8 @@ struct Writer: ~Copyable {
   let recorder: RecorderPointer
   let connection: Connection
   let run: Int64
+  /// The rings are those of a process that has died (Recovery.swift).
+  let isRecovering: Bool
 
   var statements: Statements
   var segments: Segments
@@ -63,10 +65,18 @@ struct Writer: ~Copyable {
   var checkpointedPages: UInt32 = 0
 
   /// Prepares everything that writing needs.
-  init(_ history: HistoryPointer, database: Database) throws(DatabaseError) {
+  ///
+  /// The clock is that of the rings' process, if it has died.
+  init(
+    _ history: HistoryPointer, database: Database,
+    recovering deadClock: consuming TickClock? = nil
+  ) throws(DatabaseError) {
+    isRecovering = deadClock != nil
     guard let batch = Batch(), let tokens = TokenCache(),
       let refusals = RefusalTable(),
-      let clock = TickClock(from: history.pointee.openedAt)
+      let clock = deadClock
+        ?? TickClock(
+          from: history.pointee.openedAt, file: history.recorder.fileHeader)
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
     let segments = try Segments(of: database.connection)

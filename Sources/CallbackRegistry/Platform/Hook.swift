@@ -32,6 +32,15 @@ package enum Hook: Int32 {
   case consumedMarked = 21
   case parked = 22
   case ringFull = 23
+  case enterTimed = 24
+  case batchBegan = 25
+  case batchWritten = 26
+  case batchCommitted = 27
+  case logCopied = 28
+  case ringsRead = 29
+  case ringsEnded = 30
+  case ringsCommitted = 31
+  case ringsRemoved = 32
 
   @inline(__always)
   package func reached(_ handle: UInt64) {

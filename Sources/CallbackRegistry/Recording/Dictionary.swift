@@ -16,16 +16,21 @@ package struct Dictionary: ~Copyable {
 
   private var entries: UnsafeMutablePointer<Entry>?
   private var capacity = 0
-  package private(set) var count = 0
-  /// Open addressing: numbers, 0 where free.
+  private var used = 0
+  /// The last number that another process gave; their texts are not here.
+  private let before: Int
+  /// Open addressing: places of entries, from 1; 0 where free.
   ///
   /// Twice `capacity` places.
   private var places: UnsafeMutablePointer<UInt32>?
 
-  package init() {}
+  /// Goes on behind `before` numbers that are known elsewhere.
+  package init(after before: Int = 0) { self.before = before }
+
+  package var count: Int { before + used }
 
   deinit {
-    for index in 0..<count {
+    for index in 0..<used {
       Memory.release(UnsafeMutableRawPointer(mutating: entries![index].text))
     }
     Memory.release(entries)
@@ -33,8 +38,10 @@ package struct Dictionary: ~Copyable {
   }
 
   package subscript(number: UInt32) -> Entry? {
-    guard number >= 1, Int(number) <= count, let entries else { return nil }
-    return entries[Int(number) - 1]
+    guard Int(number) > before, Int(number) <= count, let entries else {
+      return nil
+    }
+    return entries[Int(number) - before - 1]
   }
 
   /// Returns the number of the text, a new one if need be; nil without memory.
@@ -45,12 +52,12 @@ package struct Dictionary: ~Copyable {
     if let known = find(text, length: length, line: line, hash: hash) {
       return known
     }
-    guard count < capacity || grow() else { return nil }
+    guard used < capacity || grow() else { return nil }
     guard let copy = Memory.copy(text, length: length) else { return nil }
-    entries![count] = Entry(
+    entries![used] = Entry(
       text: UnsafePointer(copy), length: length, line: line, hash: hash)
-    count += 1
-    place(UInt32(count), hash: hash)
+    used += 1
+    place(UInt32(used), hash: hash)
     return UInt32(count)
   }
 
@@ -65,7 +72,7 @@ package struct Dictionary: ~Copyable {
       if entry.hash == hash, entry.line == line, entry.length == length,
         areEqual(entry.text, text, length: length)
       {
-        return places[index]
+        return UInt32(before) + places[index]
       }
       index = (index + 1) & mask
     }
@@ -88,13 +95,13 @@ package struct Dictionary: ~Copyable {
       Memory.release(newPlaces)
       return false
     }
-    if let entries { newEntries.update(from: entries, count: count) }
+    if let entries { newEntries.update(from: entries, count: used) }
     Memory.release(entries)
     Memory.release(places)
     entries = newEntries
     places = newPlaces
     capacity = larger
-    for index in 0..<count {
+    for index in 0..<used {
       place(UInt32(index + 1), hash: newEntries[index].hash)
     }
     return true

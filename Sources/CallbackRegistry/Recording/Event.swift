@@ -48,11 +48,13 @@ package enum EventKind: UInt8 {
 ///     word 0   sequence 48 | kind 8 | flags 8
 ///     word 1   time in ticks
 ///     word 2   handle
-///     word 3   argument 32 | check sum 32 (zero while rings are in memory)
+///     word 3   argument 32 | check 32
 ///
 /// followed by as many continuation records as its flags say, each holding
 /// word 0 as above and 24 bytes of payload. For calls the flags are instead
-/// the power of two that the duration was divided by.
+/// the power of two that the duration was divided by. The check is a CRC-32C of
+/// the ring's seed, the record's position, words 0 to 2, the argument, and all
+/// words of the continuation records.
 package enum EventLayout {
   package static let recordBytes = 32
   package static let wordsPerRecord = 4
@@ -64,6 +66,11 @@ package enum EventLayout {
     sequence: UInt64, kind: EventKind, flags: UInt8
   ) -> UInt64 {
     sequence << 16 | UInt64(kind.rawValue) << 8 | UInt64(flags)
+  }
+
+  /// Whether records of this kind begin an event.
+  package static func isRecorded(_ kind: UInt8) -> Bool {
+    kind >= EventKind.call.rawValue && kind <= EventKind.forked.rawValue
   }
 
   package static func kind(ofHead head: UInt64) -> UInt8 {

@@ -32,7 +32,9 @@ extension UnsafeMutablePointer where Pointee == Recorder {
   ) {
     Hook.ringFull.reached(token)
     pointee.monitor.locked {
-      if !pointee.aggregates.add(token: token, ticks: ticks) {
+      if pointee.aggregates.add(token: token, ticks: ticks) {
+        fileHeader?.pointee.aggregated.wrappingAdd(1, ordering: .releasing)
+      } else {
         countLoss(in: ring, time: time)
       }
     }

@@ -40,8 +40,14 @@ package struct Recorder: ~Copyable {
   /// Events that found no room in their ring.
   package let lost = Atomic<UInt64>(0)
 
+  /// Where the rings survive the process; nil: in memory alone.
+  package var file: RingFile?
+
   package var callbacks = Dictionary()
   package var sites = Dictionary()
+  /// How many of them are in the database.
+  var savedCallbacks = 0
+  var savedSites = 0
   package var aggregates = AggregateTable()
   fileprivate(set) var ringCount: UInt32 = 0
 
@@ -92,11 +98,23 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     var ring = firstRing
     while let each = ring {
       ring = each.pointee.next
-      each.destroy()
+      if each.pointee.isInFile {
+        pointee.file?.unmap(area: UnsafeMutableRawPointer(each))
+      } else {
+        each.destroy()
+      }
     }
+    pointee.file?.close()
     pointee.monitor.destroy()
     pointee.writer.destroy()
     deinitialize(count: 1)
+  }
+
+  /// Takes over the rings of a process that has died: `ring` numbers them from
+  /// 1 to `count`, the last one first.
+  package func adopt(rings ring: RingPointer?, count: UInt32) {
+    pointee.ringCount = count
+    pointee.firstRing.store(UInt(bitPattern: ring), ordering: .releasing)
   }
 
   /// Gives a thread a ring of its own: one whose thread has ended, if there is
@@ -134,16 +152,34 @@ extension UnsafeMutablePointer where Pointee == Recorder {
 
   private func addRing(holder: UInt32) -> RingPointer? {
     let added: RingPointer? = pointee.monitor.locked {
-      let ring = RingPointer.make(
-        number: pointee.ringCount + 1, capacity: pointee.ringRecords,
-        holder: holder, next: firstRing)
-      guard let ring else { return nil }
+      guard let ring = makeRing(holder: holder) else { return nil }
       pointee.ringCount += 1
       pointee.firstRing.store(UInt(bitPattern: ring), ordering: .releasing)
       return ring
     }
     if added != nil { pointee.start(pointee.startArgument) }
     return added
+  }
+
+  package var fileHeader: RingFileHeaderPointer? { pointee.file?.header }
+
+  /// Makes a ring in the file, if there is one and the disk has room, else in
+  /// memory.
+  ///
+  /// The recorder's monitor is held.
+  private func makeRing(holder: UInt32) -> RingPointer? {
+    let number = pointee.ringCount + 1
+    guard let header = fileHeader, let area = pointee.file?.addArea() else {
+      return .make(
+        number: number, capacity: pointee.ringRecords, holder: holder,
+        next: firstRing)
+    }
+    let ring = RingPointer.make(
+      in: area, seed: RingPointer.seed(of: header, number: number),
+      number: number, capacity: pointee.ringRecords, holder: holder,
+      next: firstRing)
+    pointee.file?.publishArea()
+    return ring
   }
 
   /// Tells the reader whose events follow in a ring.

@@ -57,7 +57,7 @@ package enum Audit {
     do throws(Status) {
       try HandleForm.check(handle, is: .registry)
       guard let text else { throw thread.invalid("text is NULL") }
-      try thread.checkText(text, "text", limit: TextLimit.note)
+      try thread.checkText(text, "text", limit: TextLimit.note, rule: .lines)
       let access = try Access.registry(handle, thread: thread)
       do throws(Status) {
         try check(token, isOf: access)
@@ -116,6 +116,27 @@ package enum Audit {
       return .ok
     } catch {
       return thread.fail(error, about: handle)
+    }
+  }
+}
+
+extension Audit {
+  /// Records the counts of every registry that is open: the process exits.
+  static func recordAllCounts() {
+    guard let thread = ThreadPointer.current else { return }
+    let chunks = ProcessState.shared.pointee.chunkCount.load(
+      ordering: .acquiring)
+    for number in 0..<chunks {
+      guard let chunk = Table.chunk(at: number * Chunk.slotCount) else {
+        continue
+      }
+      let handle = chunk.pointee.registry.load(ordering: .acquiring)
+      // Each registry once: by the chunk that it lies in itself.
+      guard handle != Handle.none,
+        Handle.index(of: handle) / Chunk.slotCount == number,
+        let access = try? Access.registry(handle, thread: thread)
+      else { continue }
+      access.registry.recordCounts(thread: thread)
     }
   }
 }

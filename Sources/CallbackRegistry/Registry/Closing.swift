@@ -11,16 +11,21 @@ package enum Closing {
     guard let thread = Process.currentThread() else { return .noMemory }
     let deadline = Deadline.after(timeoutNanoseconds)
     var history: HistoryPointer?
+    var identity: UInt64?
     var leaks = LeakReport()
     do throws(Status) {
       try HandleForm.check(handle, is: .registry)
       let access = try Access.registry(handle, thread: thread)
       history = access.registry.pointee.history
       history?.retain()
+      identity = access.registry.pointee.recorder.pointee.identity
       leaks.collect(access.registry)
     } catch {
       let isPast = error == .closed && Access.wasGivenOut(handle)
-      return thread.fail(isPast ? .already : error, about: handle)
+      guard isPast else { return thread.fail(error, about: handle) }
+      // Whoever closed it may not have come to the end of its history.
+      let isOver = Histories.awaitClosing(until: deadline)
+      return thread.fail(isOver ? .already : .timeout, about: handle)
     }
     var status = Ending.end(
       handle, reason: Reason.ended, waitingUntil: deadline)
@@ -28,6 +33,12 @@ package enum Closing {
     if let history {
       let kept = history.release(until: deadline)
       if status == .ok, kept != .ok { status = thread.fail(kept) }
+    }
+    // Unless it was another thread's.
+    if status == .ok || status == .already,
+      !Histories.awaitClosing(of: identity, until: deadline)
+    {
+      status = thread.fail(.timeout, about: handle)
     }
     if status == .ok { leaks.report(to: thread) }
     return status

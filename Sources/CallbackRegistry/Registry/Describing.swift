@@ -20,15 +20,20 @@ struct Description {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Nil when the slot is no longer the handle's.
-  func description(of handle: UInt64) -> Description? {
+  /// Nil when the slot is no longer the handle's; or, `remembering`, when it has
+  /// had another holder since.
+  func description(
+    of handle: UInt64, remembering: Bool = false
+  ) -> Description? {
     let index = Handle.index(of: handle)
     guard let kind = Handle.kind(of: handle) else { return nil }
     let slot = Table.knownSlot(at: index)
     let detail = Table.knownDetail(at: index)
     return pointee.lock.locked {
       let word = slot.pointee.word.load(ordering: .relaxed)
-      guard Handle.handle(ofWord: word) == handle else { return nil }
+      let isPresent = Handle.handle(ofWord: word) == handle
+      guard isPresent || remembering && isLastHolder(handle, word: word)
+      else { return nil }
       return Description(
         kind: kind, state: Handle.state(ofWord: word),
         callback: detail.pointee.callback, site: detail.pointee.site,
@@ -41,6 +46,14 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         leases: slot.pointee.leases.load(ordering: .relaxed),
         typeTag: detail.pointee.typeTag)
     }
+  }
+
+  /// Whether a free slot was the handle's before: what is told of it is still
+  /// there.
+  private func isLastHolder(_ handle: UInt64, word: UInt64) -> Bool {
+    let age = Table.age(ofGeneration: Handle.generation(of: handle))
+    return !Handle.hasKind(word)
+      && Table.age(ofGeneration: Handle.generation(of: word)) == age &+ 1
   }
 
   /// The handle of an owner's slot; the registry's own for none.
@@ -75,16 +88,22 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   }
 }
 
-/// A few words that name a handle in a message.
+/// A few words that name a handle in a message: from memory while it is there,
+/// else from the history.
 enum Describing {
   static func describe(
     _ handle: UInt64, thread: ThreadPointer, into text: inout Text
   ) {
     append(number: handle, to: &text)
-    guard Handle.isWellFormed(handle),
-      let access = try? Access.of(handle, thread: thread),
-      let found = access.registry.description(of: handle)
-    else { return }
+    guard Handle.isWellFormed(handle) else { return }
+    guard let access = try? Access.of(handle, thread: thread) else {
+      return Histories.describe(handle, into: &text)
+    }
+    let known = access.registry.description(of: handle, remembering: true)
+    guard let found = known else {
+      _ = access.registry.pointee.history.describe(handle, into: &text)
+      return
+    }
     access.registry.append(label: found.callback, to: &text)
     guard found.endReason != Reason.none else { return }
     text.append(", which ended ")

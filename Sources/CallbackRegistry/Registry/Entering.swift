@@ -52,7 +52,9 @@ package enum Entering {
 
   @inline(never)
   private static func count(_ token: UInt64, thread: ThreadPointer) -> Int32 {
-    thread.countingCell(of: token).countAttempt()
+    let cell = thread.countingCell(of: token)
+    cell.countAttempt()
+    cell.begin(at: 0, token: token, began: 0)
     return Status.ok.rawValue
   }
 

@@ -84,7 +84,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
     guard found.kind == .token else { return }
     text.append("calls in flight: ")
-    text.append(Scan.countPins(handle))
+    // A destroy that runs is pinned like a call.
+    text.append(found.state == .destroying ? 0 : Scan.countPins(handle))
     text.append("; leases: ")
     text.append(found.leases)
     text.append("\n")

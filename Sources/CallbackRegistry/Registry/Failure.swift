@@ -85,12 +85,15 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   }
 
   func checkText(
-    _ text: UnsafePointer<CChar>?, _ name: StaticString, limit: Int
+    _ text: UnsafePointer<CChar>?, _ name: StaticString, limit: Int,
+    rule: TextRule = .name
   ) throws(Status) {
     guard let text else { return }
     // Looked at a little further, to say how long it is.
     let bytes = length(of: text, limit: limit * 16)
-    guard bytes > limit else { return }
+    guard bytes > limit else {
+      return try checkBytes(text, length: bytes, name, rule: rule)
+    }
     throw invalid { sentence in
       sentence.append(name)
       sentence.append(" is ")
@@ -98,6 +101,25 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       sentence.append(bytes == limit * 16 ? " or more bytes" : " bytes")
       sentence.append("; the limit is ")
       sentence.append(limit)
+    }
+  }
+
+  private func checkBytes(
+    _ text: UnsafePointer<CChar>, length: Int, _ name: StaticString,
+    rule: TextRule
+  ) throws(Status) {
+    guard let index = firstBadByte(text, length: length, rule: rule) else {
+      return
+    }
+    throw invalid { sentence in
+      sentence.append("byte ")
+      sentence.append(index)
+      sentence.append(" of ")
+      sentence.append(name)
+      sentence.append(" is ")
+      sentence.append(UInt64(UInt8(bitPattern: text[index])))
+      sentence.append("; it must be UTF-8")
+      if rule == .name { sentence.append(" without control characters") }
     }
   }
 }

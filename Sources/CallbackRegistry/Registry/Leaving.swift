@@ -49,7 +49,9 @@ package enum Leaving {
     }
     let token = call.pointee.token
     if call.pointee.mode & Mode.counted != 0 {
-      thread.countingCell(of: token).uncountAttempt()
+      let cell = thread.countingCell(of: token)
+      cell.uncountAttempt()
+      cell.end(at: call.pointee.depth)
     }
     call.pointee.token = Handle.none
     Entering.withdraw(call.pointee.depth, token, thread: thread)
@@ -103,6 +105,9 @@ package enum Leaving {
         continue
       }
       if Handle.kind(of: handle) == .token {
+        if slot.isKnownToHistory {
+          thread.countingCell(of: handle).end(at: depth)
+        }
         recordAbandoned(handle, cause: cause, thread: thread)
       }
       Entering.withdraw(depth, handle, thread: thread)

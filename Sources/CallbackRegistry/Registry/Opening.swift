@@ -54,7 +54,7 @@ package enum Opening {
     let defaultLabel: StaticString = "registry"
     let label = options.label ?? defaultLabel.characters
     let callback = history.recorder.pointee.monitor.locked {
-      history.recorder.pointee.callbacks.intern(text: label, line: 0)
+      history.recorder.intern(.callback, text: label)
     }
     guard let callback else {
       Memory.release(room)
@@ -164,7 +164,9 @@ package enum Sharing {
       let known = shared.pointee.sharedRegistry.load(ordering: .relaxed)
       if known != Handle.none, isOpen(known, thread: thread) { return known }
       var options = RegistryOptions()
-      options.historyPath = Process.setting("CBR_HISTORY")
+      if let path = Process.setting("CBR_HISTORY"), path.pointee != 0 {
+        options.historyPath = path
+      }
       var handle = Handle.none
       if let level = level(Process.setting("CBR_LEVEL"), thread: thread) {
         options.level = level

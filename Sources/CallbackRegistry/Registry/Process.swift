@@ -95,7 +95,10 @@ package enum Process {
     Histories.forgetAfterFork()
   }
 
-  private static func exiting() { Histories.flushAtExit() }
+  private static func exiting() {
+    Audit.recordAllCounts()
+    Histories.flushAtExit()
+  }
 
   private static func number(_ text: UnsafePointer<CChar>) -> UInt32 {
     var value: UInt32 = 0

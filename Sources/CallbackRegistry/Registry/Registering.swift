@@ -112,7 +112,7 @@ package enum Registering {
     _ what: RegistrationRequest, thread: ThreadPointer
   ) throws(Status) {
     try thread.checkText(what.label, "label", limit: TextLimit.label)
-    try thread.checkText(what.file, "file", limit: TextLimit.file)
+    try thread.checkText(what.file, "file", limit: TextLimit.file, rule: .path)
     if what.flags & ~RegistrationFlags.all != 0 {
       throw thread.invalid { text in
         text.append("flags has unknown bits ")
@@ -183,10 +183,10 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     let recorder = pointee.recorder
     let origin: Origin? = recorder.pointee.monitor.locked {
       guard
-        let callback = recorder.pointee.callbacks.intern(text: label, line: 0)
+        let callback = recorder.intern(.callback, text: label)
       else { return nil }
       guard let file else { return Origin(callback: callback, site: 0) }
-      guard let site = recorder.pointee.sites.intern(text: file, line: line)
+      guard let site = recorder.intern(.site, text: file, line: line)
       else { return nil }
       return Origin(callback: callback, site: site)
     }
@@ -324,18 +324,20 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   }
 }
 
-extension Dictionary {
-  /// Interns text that may be NULL, which is empty text.
-  mutating func intern(
-    text: UnsafePointer<CChar>?, line: UInt32
+extension UnsafeMutablePointer where Pointee == Recorder {
+  /// Numbers text that may be NULL, which is empty text.
+  ///
+  /// The recorder's monitor is held.
+  func intern(
+    _ kind: NameKind, text: UnsafePointer<CChar>?, line: UInt32 = 0
   ) -> UInt32? {
     guard let text else {
       var empty: CChar = 0
       return withUnsafePointer(to: &empty) {
-        intern($0, length: 0, line: line)
+        intern(kind, $0, length: 0, line: line)
       }
     }
     return intern(
-      text, length: length(of: text, limit: TextLimit.file), line: line)
+      kind, text, length: length(of: text, limit: TextLimit.file), line: line)
   }
 }

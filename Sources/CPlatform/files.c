@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that outlive the process: locked for its life, reserved before they
+ * are mapped.
+ *
+ * The lock is one of an open file description (F_OFD_SETLK, fcntl(2)): it ends
+ * with the process however that ends, and closing some other descriptor of the
+ * file does not drop it. A forked child shares it until it closes its copy.
+ * posix_fallocate(3) reserves the blocks: a hole in a mapping is SIGBUS when
+ * the disk is full.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "CPlatform.h"
+
+static bool lock_file(int file) {
+  struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  return fcntl(file, F_OFD_SETLK, &whole) == 0;
+}
+
+int32_t cbr_file_make(const char *path) {
+  int file =
+      open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return CBR_FILE_FAILED;
+  if (lock_file(file)) return file;
+  close(file);
+  unlink(path);
+  return CBR_FILE_FAILED;
+}
+
+int32_t cbr_file_open(const char *path) {
+  int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return CBR_FILE_FAILED;
+  struct stat found;
+  /* A name that is gone by now was somebody else's to look after. */
+  if (fstat(file, &found) == 0 && S_ISREG(found.st_mode)) {
+    if (!lock_file(file)) {
+      close(file);
+      return CBR_FILE_IN_USE;
+    }
+    if (fstat(file, &found) == 0 && found.st_nlink > 0) return file;
+  }
+  close(file);
+  return CBR_FILE_FAILED;
+}
+
+void cbr_file_close(int32_t file) { close(file); }
+
+uint64_t cbr_file_bytes(int32_t file) {
+  struct stat found;
+  return fstat(file, &found) == 0 ? (uint64_t)found.st_size : 0;
+}
+
+bool cbr_file_read(int32_t file, void *memory, uint64_t offset,
+                   uint64_t bytes) {
+  uint64_t done = 0;
+  while (done < bytes) {
+    ssize_t count = pread(file, (char *)memory + done, bytes - done,
+                          (off_t)(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    done += (uint64_t)count;
+  }
+  return true;
+}
+
+void *cbr_file_extend(int32_t file, uint64_t offset, uint64_t bytes) {
+  if (posix_fallocate(file, (off_t)offset, (off_t)bytes) != 0) return NULL;
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                      (off_t)offset);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+void cbr_file_unmap(void *memory, uint64_t bytes) { munmap(memory, bytes); }
+
+bool cbr_file_rename(const char *from, const char *to) {
+  return rename(from, to) == 0;
+}
+
+bool cbr_file_remove(const char *path) { return unlink(path) == 0; }
+
+bool cbr_directory_make(const char *path) {
+  return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+void cbr_directory_remove(const char *path) { rmdir(path); }
+
+void *cbr_directory_open(const char *path) { return opendir(path); }
+
+const char *cbr_directory_next(void *directory) {
+  struct dirent *entry = readdir(directory);
+  return entry ? entry->d_name : NULL;
+}
+
+void cbr_directory_close(void *directory) { closedir(directory); }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The file of rings of a history that is in a file: made when the history is
+// opened, removed when all of it is in the database.
+
+import CPlatform
+import Synchronization
+
+extension UnsafeMutablePointer where Pointee == History {
+  /// Recovers what dead processes left beside the history, and makes the file
+  /// in which this one's rings will survive it.
+  func prepareRings(_ database: Database) {
+    guard let directory = try? Scratch(bytes: 8_192),
+      putDirectory(into: directory)
+    else { return }
+    Recovery.recoverAll(in: directory.start, database: database)
+    // Another process that closes may remove the directory in between.
+    var tries = 0
+    while !cbr_directory_make(directory.start)
+      || !makeRingFile(in: directory.start, database: database)
+    {
+      tries += 1
+      if tries < 10 { continue }
+      Recovery.note(
+        """
+        no file can be made beside the history: a crash loses what is recorded
+        """,
+        code: 0, database: database)
+      return
+    }
+    try? Run.noteProtection(of: database.run, on: database.connection)
+  }
+
+  /// Names the directory of files of rings; false in memory, or when its name
+  /// is too long.
+  private func putDirectory(into scratch: borrowing Scratch) -> Bool {
+    guard let path = pointee.path else { return false }
+    var text = scratch.text
+    text.append(path)
+    text.append(".rings")
+    return !text.isCut
+  }
+
+  /// Makes the file under another name, so that nobody takes it for that of a
+  /// dead process before it is locked.
+  private func makeRingFile(
+    in directory: UnsafePointer<CChar>, database: Database
+  ) -> Bool {
+    guard let scratch = try? Scratch(bytes: 8_192),
+      let identifier = try? Run.identifier(
+        database.run, on: database.connection)
+    else { return false }
+    let identity = RingFileIdentity(
+      ringRecords: recorder.pointee.ringRecords,
+      openedTicks: pointee.openedAt.ticks,
+      openedNanoseconds: pointee.openedAt.nanoseconds, run: identifier,
+      boot: RingFileIdentity.presentBoot)
+    var text = scratch.text
+    text.append(directory)
+    text.append("/")
+    withUnsafeBytes(of: identifier) { bytes in
+      text.append(
+        bytes.baseAddress!.assumingMemoryBound(to: CChar.self),
+        length: RingFileIdentity.textBytes)
+    }
+    text.append(".ring")
+    guard !text.isCut,
+      let name = Memory.copy(scratch.start, length: text.length)
+    else { return false }
+    text.append(".new")
+    guard !text.isCut,
+      let file = RingFile(at: scratch.start, identity: identity)
+    else {
+      Memory.release(name)
+      return false
+    }
+    guard cbr_file_rename(scratch.start, name) else {
+      file.close()
+      _ = cbr_file_remove(scratch.start)
+      Memory.release(name)
+      return false
+    }
+    recorder.pointee.file = consume file
+    pointee.ringPath = name
+    return true
+  }
+
+  /// Says in the file of rings how the process ends the history: what is left
+  /// in it was not left by a crash.
+  func noteEnding(_ ending: RunEnding) {
+    recorder.fileHeader?.pointee.ending.store(
+      ending.rawValue, ordering: .releasing)
+  }
+
+  /// Removes the file of rings, all of which is in the database.
+  func removeRings() {
+    guard let name = pointee.ringPath else { return }
+    _ = cbr_file_remove(name)
+    guard let directory = try? Scratch(bytes: 8_192),
+      putDirectory(into: directory)
+    else { return }
+    cbr_directory_remove(directory.start)
+  }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taking over what processes that have died left in their rings.
+//
+// For each file of rings that nobody locks: read on where the dead writer had
+// come to (the consumed position of each ring was committed together with the
+// rows), write the rest, and say how the run ended; make that durable; remove
+// the file. Every transaction holds the new positions, so being killed at any
+// step and doing it again comes to the same; the lock keeps two processes from
+// doing it at once. What fails leaves the file for the next time; what cannot
+// be read is set aside under another name.
+
+import CPlatform
+import Synchronization
+
+/// How the process of a run has ended it, as the header of its rings says.
+enum RunEnding: UInt64 {
+  case unknown = 0
+  case closed = 1
+  case exit = 2
+
+  /// `run.ended`, when the rings were left behind.
+  var name: StaticString {
+    switch self {
+    case .unknown: "crash"
+    case .closed: "closed"
+    case .exit: "exit"
+    }
+  }
+}
+
+enum Recovery {
+  /// Recovers all that is beside a history.
+  ///
+  /// Failures are noted in `fault`, and stop nothing.
+  static func recoverAll(
+    in directory: UnsafePointer<CChar>, database: Database
+  ) {
+    guard let listing = cbr_directory_open(directory) else { return }
+    defer { cbr_directory_close(listing) }
+    while let name = cbr_directory_next(listing) {
+      guard isRingFile(name), let path = try? Scratch(bytes: 8_192) else {
+        continue
+      }
+      var text = path.text
+      text.append(directory)
+      text.append("/")
+      text.append(name)
+      if !text.isCut { recover(path.start, database: database) }
+    }
+  }
+
+  private static func isRingFile(_ name: UnsafePointer<CChar>) -> Bool {
+    let ending: StaticString = ".ring"
+    let length = length(of: name, limit: 256)
+    return length > 5
+      && areEqual(name + length - 5, ending.characters, length: 5)
+  }
+
+  /// Recovers one file, if its process is gone.
+  private static func recover(
+    _ path: UnsafePointer<CChar>, database: Database
+  ) {
+    let file = cbr_file_open(path)
+    guard file >= 0 else { return }
+    defer { cbr_file_close(file) }
+    do throws(DeadRings.Problem) {
+      var rings = try DeadRings.read(file)
+      do throws(DatabaseError) {
+        guard let run = try find(rings.header, on: database.connection) else {
+          setAside(path, "rings of an unknown run", database: database)
+          return
+        }
+        Hook.ringsRead.reached(0)
+        try write(
+          &rings, as: Database(connection: database.connection, run: run))
+        _ = cbr_file_remove(path)
+        Hook.ringsRemoved.reached(0)
+      } catch {
+        note(
+          "rings of a dead process could not be written", code: error.code,
+          database: database)
+      }
+    } catch {
+      guard error == .unreadable else { return }
+      setAside(path, "unreadable rings of a dead process", database: database)
+    }
+  }
+
+  /// The row of the run whose rings these are.
+  private static func find(
+    _ header: RingFileHeaderPointer, on connection: Connection
+  ) throws(DatabaseError) -> Int64? {
+    let statement = try connection.prepare(
+      "SELECT run FROM run WHERE uuid = ?1")
+    defer { statement.finalize() }
+    return try withUnsafeBytes(of: header.pointee.identity.run) {
+      bytes throws(DatabaseError) in
+      statement.bind(
+        1, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+        length: RingFileIdentity.textBytes)
+      guard try statement.step() else { return nil }
+      return statement.integer(0)
+    }
+  }
+
+  private static func write(
+    _ rings: inout DeadRings, as database: Database
+  ) throws(DatabaseError) {
+    guard let history = HistoryPointer.makeForRecovery() else {
+      throw .noMemory
+    }
+    defer { history.destroy() }
+    let connection = database.connection
+    let header = rings.header
+    let callbacks = try Writer.savedNames(
+      .callback, of: database.run, on: connection)
+    let sites = try Writer.savedNames(.site, of: database.run, on: connection)
+    history.recorder.pointee.callbacks = Dictionary(after: callbacks.count)
+    history.recorder.pointee.sites = Dictionary(after: sites.count)
+    takeNames(from: header, recorder: history.recorder)
+    rings.hand(to: history.recorder)
+    guard let clock = TickClock(of: header, isSameBoot: isOfThisBoot(header))
+    else { throw .noMemory }
+    var writer = try Writer(history, database: database, recovering: clock)
+    writer.callbacks = callbacks
+    writer.sites = sites
+    try writer.resume()
+    writer.publishWhole(rings.areas)
+    try writer.writeAll()
+    try finish(header, database: database) { () throws(DatabaseError) in
+      try writer.write(rings.calls)
+    }
+  }
+
+  /// Names that were in no database yet, in the order of their numbers.
+  private static func takeNames(
+    from header: RingFileHeaderPointer, recorder: RecorderPointer
+  ) {
+    header.visitNames { name in
+      let known =
+        name.kind == .callback
+        ? recorder.pointee.callbacks.count : recorder.pointee.sites.count
+      guard Int(name.number) == known + 1 else { return }
+      _ = recorder.intern(
+        name.kind, name.text, length: name.length, line: name.line)
+    }
+  }
+
+  private static func isOfThisBoot(_ header: RingFileHeaderPointer) -> Bool {
+    let boot = RingFileIdentity.presentBoot
+    let found = header.pointee.identity.boot
+    return boot.0 == found.0 && boot.1 == found.1 && boot.2 == found.2
+      && boot.3 == found.3 && boot.4 == found.4
+  }
+
+  /// Says how the run ended, what was in flight, what was counted and never
+  /// written, and makes all of it durable.
+  private static func finish(
+    _ header: RingFileHeaderPointer, database: Database,
+    writeCalls: () throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    let connection = database.connection
+    try connection.execute("BEGIN IMMEDIATE")
+    do throws(DatabaseError) {
+      try countMissingCalls(header, database: database)
+      try writeCalls()
+      let ending =
+        RunEnding(
+          rawValue: header.pointee.ending.load(ordering: .relaxed)) ?? .unknown
+      let statement = try connection.prepare(
+        """
+        UPDATE run SET ended = coalesce(ended, ?2),
+          ended_time_ns = coalesce(ended_time_ns,
+            (SELECT max(e.time_ns) FROM control_event e JOIN ring r
+             ON r.ring = e.ring WHERE r.run = ?1), began_time_ns)
+        WHERE run = ?1
+        """)
+      defer { statement.finalize() }
+      statement.bind(1, database.run)
+      statement.bind(2, ending.name)
+      try statement.run()
+      Hook.ringsEnded.reached(0)
+      try connection.execute("COMMIT")
+    } catch {
+      connection.rollBack()
+      throw error
+    }
+    try connection.sync()
+    Hook.ringsCommitted.reached(0)
+  }
+
+  /// Calls that were counted because a ring was full, and whose sums died with
+  /// the process.
+  private static func countMissingCalls(
+    _ header: RingFileHeaderPointer, database: Database
+  ) throws(DatabaseError) {
+    let statement = try database.connection.prepare(
+      """
+      INSERT INTO loss (run, events, cause, first_time_ns, last_time_ns)
+      SELECT run, ?2 - ring_full_calls, 4, began_time_ns, began_time_ns
+      FROM run WHERE run = ?1 AND ended IS NULL AND ?2 > ring_full_calls
+      """)
+    defer { statement.finalize() }
+    statement.bind(1, database.run)
+    statement.bind(2, header.pointee.aggregated.load(ordering: .relaxed))
+    try statement.run()
+  }
+
+  /// Gives a file a name under which nobody looks for rings.
+  private static func setAside(
+    _ path: UnsafePointer<CChar>, _ cause: StaticString, database: Database
+  ) {
+    guard let scratch = try? Scratch(bytes: 8_192) else { return }
+    var text = scratch.text
+    text.append(path)
+    text.append(".set-aside")
+    guard !text.isCut, cbr_file_rename(path, scratch.start) else { return }
+    note(cause, code: 0, database: database)
+  }
+
+  /// Adds a row to `fault`, if that is possible.
+  static func note(
+    _ cause: StaticString, code: Int32, database: Database
+  ) {
+    let now = cbr_monotonic_nanoseconds()
+    guard
+      let statement = try? database.connection.prepare(
+        """
+        INSERT INTO fault (run, cause, sqlite_code, began_time_ns,
+          ended_time_ns, failures, lost) VALUES (?1, ?2, ?3, ?4, ?4, 1, 0)
+        """)
+    else { return }
+    defer { statement.finalize() }
+    statement.bind(1, database.run)
+    statement.bind(2, cause)
+    statement.bind(3, Int64(code))
+    statement.bind(4, now)
+    try? statement.run()
+  }
+}

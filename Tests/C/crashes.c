@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a process leaves behind that is killed (A4, J1): every event whose call
+ * has returned is in the history when it is opened again, once, in order, and
+ * with its names.
+ *
+ * The process that is killed is this program again, with the name of what it
+ * does, the signal and its history.
+ */
+#include "history.h"
+#include "subject.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static history kept;
+
+/* What the killed process has done, told to the one that looks. */
+typedef struct deeds {
+  _Atomic uint64_t calls;
+  _Atomic uint64_t registrations;
+  _Atomic uint64_t endings;
+} deeds;
+
+static deeds *done;
+
+/* Room for all: nothing is only counted. */
+static uint64_t ring_bytes = 1 << 18;
+
+static cbr_registry open_kept(uint32_t level) {
+  cbr_registry registry = CBR_NONE;
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.label = "killed";
+  options.history_path = kept.path;
+  options.level = level;
+  options.calls_per_second = UINT64_MAX;
+  options.ring_bytes = ring_bytes;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  return registry;
+}
+
+static void nothing(void *context) { (void)context; }
+
+static void call(cbr_token token) {
+  cbr_call call;
+  EXPECT(CBR_OK, cbr_enter(token, &call));
+  EXPECT(CBR_OK, cbr_leave(&call));
+}
+
+/* Lets this program do something with the history, and be killed at a point of
+ * the library's, when it comes there for the n-th time, or else afterwards. */
+static void run_killed_at(const char *what, int with, int point, int n) {
+  char numbers[3][16];
+  const int values[] = {with, point, n};
+  for (int each = 0; each < 3; each++)
+    snprintf(numbers[each], sizeof numbers[each], "%d", values[each]);
+  char *arguments[] = {"crashes", (char *)what, kept.path, numbers[0],
+                       numbers[1], numbers[2], NULL};
+  pid_t child;
+  int status = 0;
+  EQUAL(0, posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments,
+                       environ));
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == with);
+}
+
+static void run_killed(const char *what, int with) {
+  run_killed_at(what, with, 0, 0);
+}
+
+static int dying_signal, dying_point, dying_count;
+
+static void die_at(int32_t point, uint64_t handle) {
+  static _Atomic int count;
+  (void)handle;
+  if (point != dying_point) return;
+  if (atomic_fetch_add(&count, 1) + 1 == dying_count)
+    kill(getpid(), dying_signal);
+}
+
+static void die(int with) {
+  fflush(stderr);
+  if (tests_failed || failures_of_test) _exit(99);
+  kill(getpid(), with);
+  for (;;) pause();
+}
+
+/* Opens the history again, which recovers it, and closes it. */
+static void recover(void) {
+  EXPECT(CBR_OK, cbr_registry_close(open_kept(CBR_LEVEL_OFF), CBR_FOREVER));
+}
+
+static void live_on(int registrations) {
+  cbr_registry registry = open_kept(CBR_LEVEL_CALLS);
+  cbr_owner owner = add_owner(registry, "killed owner");
+  for (int each = 0; each < registrations; each++) {
+    cbr_token token = CBR_NONE;
+    EXPECT(CBR_OK, CBR_REGISTER(registry, "killed callback", nothing, NULL,
+                                NULL, owner, &token));
+    atomic_fetch_add(&done->registrations, 1);
+    for (int every = 0; every < 10; every++) {
+      call(token);
+      atomic_fetch_add(&done->calls, 1);
+    }
+    if (each % 2) {
+      EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
+      atomic_fetch_add(&done->endings, 1);
+    }
+  }
+}
+
+/* The deeds are in a file beside the history, which both processes map. */
+static void map_deeds(void) {
+  char path[96];
+  snprintf(path, sizeof path, "%s.deeds", kept.path);
+  int file = open(path, O_RDWR | O_CREAT, 0600);
+  CHECK(file >= 0 && ftruncate(file, sizeof *done) == 0);
+  done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  CHECK(done != MAP_FAILED);
+  close(file);
+}
+
+static void begin(void) {
+  make_history(&kept);
+  map_deeds();
+}
+
+static void end(void) {
+  char path[96];
+  snprintf(path, sizeof path, "%s.deeds", kept.path);
+  munmap(done, sizeof *done);
+  unlink(path);
+  remove_history(&kept);
+}
+
+/* As many are in the history as were done, or one more, which was on its way
+ * when the process died. */
+static void expect_done(_Atomic uint64_t *deed, uint64_t unsure,
+                        const char *query) {
+  uint64_t found = (uint64_t)number_in(&kept, query);
+  CHECK(found >= *deed && found <= *deed + unsure);
+}
+
+static void expect_deeds(uint64_t unsure) {
+  expect_done(&done->calls, unsure, "SELECT count(*) FROM call");
+  expect_done(&done->registrations, unsure,
+              "SELECT count(*) FROM control_event e JOIN callback c "
+              "USING (callback) WHERE kind = 5 AND label = 'killed callback'");
+  expect_done(&done->endings, unsure,
+              "SELECT count(*) FROM control_event e JOIN callback c "
+              "USING (callback) WHERE kind = 6 AND label = 'killed callback'");
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'crash'"));
+  check_history(&kept);
+  expect_no_rows(&kept, "SELECT * FROM losses");
+}
+
+static void A4_everythingSurvivesAKill(void) {
+  const int signals[] = {SIGKILL, SIGSEGV, SIGABRT};
+  for (int each = 0; each < 3; each++) {
+    begin();
+    run_killed("live", signals[each]);
+    recover();
+    expect_deeds(0);
+    recover();
+    expect_deeds(0);
+    end();
+  }
+}
+
+/* The writer is killed at each of its steps, early and late, and so is who
+ * recovers: nothing is lost, and nothing is there twice. */
+static void J1_killedAtEachStep(void) {
+  const int steps[] = {BATCH_BEGAN, BATCH_WRITTEN, BATCH_COMMITTED};
+  const int recoveries[] = {RINGS_READ, BATCH_BEGAN, BATCH_WRITTEN,
+                            BATCH_COMMITTED, RINGS_ENDED, RINGS_COMMITTED,
+                            RINGS_REMOVED};
+  for (int step = 0; step < 3; step++)
+    for (int n = 1; n <= TIMES(2, 1); n++)
+      for (int each = 0; each < 7; each += TIMES(1, 2)) {
+        begin();
+        run_killed_at("live long", SIGKILL, steps[step], n);
+        run_killed_at("recover", SIGKILL, recoveries[each], n);
+        recover();
+        expect_deeds(1);
+        end();
+      }
+}
+
+/* --------------------------------------------------------------- damage -- */
+
+/* A file as it was, to be put back. */
+typedef struct saved {
+  char path[384];
+  char *bytes;
+  size_t size;
+} saved;
+
+static saved save(const char *path) {
+  saved it = {0};
+  FILE *file = fopen(path, "rb");
+  snprintf(it.path, sizeof it.path, "%s", path);
+  if (!file) return it;
+  fseek(file, 0, SEEK_END);
+  it.size = (size_t)ftell(file);
+  it.bytes = malloc(it.size + 1);
+  rewind(file);
+  EQUAL(it.size, fread(it.bytes, 1, it.size, file));
+  fclose(file);
+  return it;
+}
+
+static void restore(const saved *it, size_t size) {
+  if (!it->bytes) return;
+  FILE *file = fopen(it->path, "wb");
+  if (!CHECK(file != NULL)) return;
+  EQUAL(size, fwrite(it->bytes, 1, size, file));
+  fclose(file);
+}
+
+/* The only file of rings that there is. */
+static saved save_rings(void) {
+  char directory[96], path[384] = "";
+  snprintf(directory, sizeof directory, "%s.rings", kept.path);
+  DIR *listing = opendir(directory);
+  for (struct dirent *each; listing && (each = readdir(listing));)
+    if (strstr(each->d_name, ".ring"))
+      snprintf(path, sizeof path, "%s/%s", directory, each->d_name);
+  if (listing) closedir(listing);
+  return save(path);
+}
+
+static saved database, log_of_database, rings;
+
+/* Recovers a damaged file: no more is found than was done, nothing that must
+ * not be, and the history goes on. */
+static void recover_damaged(size_t size) {
+  char path[96];
+  mkdir(strcat(strcpy(path, kept.path), ".rings"), 0700);
+  restore(&database, database.size);
+  restore(&log_of_database, log_of_database.size);
+  unlink(strcat(strcpy(path, kept.path), "-shm"));
+  restore(&rings, size);
+  recover();
+  CHECK((uint64_t)number_in(&kept, "SELECT count(*) FROM call") <=
+        done->calls);
+  expect_no_rows(&kept, "SELECT * FROM violations");
+  expect_no_rows(&kept, "SELECT * FROM event e LEFT JOIN token t "
+                        "USING (token) WHERE e.token <> 0 AND t.token IS NULL");
+  remove_rings_(&kept);
+}
+
+/* Bytes in each part of the file are turned over, and it is cut. */
+static void J18_damagedRingsAreReadAsFarAsTheyAreWhole(void) {
+  const struct { size_t begin, end; } parts[] = {
+    {0, 280},           {1024, 1100},        {65536, 65640},
+    {327680, 327860},   {328704, 328740},    {331776, 332100},
+  };
+  begin();
+  run_killed("live", SIGKILL);
+  char path[96];
+  database = save(kept.path);
+  log_of_database = save(strcat(strcpy(path, kept.path), "-wal"));
+  rings = save_rings();
+  CHECK(rings.bytes != NULL);
+  for (int part = 0; part < 6; part++)
+    for (size_t at = parts[part].begin; at < parts[part].end;
+         at += TIMES(3, 41)) {
+      rings.bytes[at] ^= 0xff;
+      recover_damaged(rings.size);
+      rings.bytes[at] ^= 0xff;
+    }
+  for (size_t size = 0; size < rings.size; size += TIMES(29999, 199999))
+    recover_damaged(size);
+  restore(&database, database.size);
+  restore(&log_of_database, log_of_database.size);
+  mkdir(strcat(strcpy(path, kept.path), ".rings"), 0700);
+  unlink(strcat(strcpy(path, kept.path), "-shm"));
+  restore(&rings, rings.size);
+  recover();
+  expect_deeds(0);
+  free(database.bytes);
+  free(log_of_database.bytes);
+  free(rings.bytes);
+  end();
+}
+
+/* ------------------------------------------------------------- in flight -- */
+
+static cbr_token tokens[3];
+static _Atomic int inside;
+
+static void stand_inside(void *unused) {
+  (void)unused;
+  cbr_call calls[3];
+  for (int each = 0; each < 3; each++)
+    EXPECT(CBR_OK, cbr_enter(tokens[each], &calls[each]));
+  EXPECT(CBR_OK, cbr_leave(&calls[1]));
+  atomic_fetch_add(&inside, 1);
+  for (;;) pause();
+}
+
+static void stand_in_calls_at(uint32_t level) {
+  cbr_registry registry = open_kept(level);
+  const char *labels[] = {"outer", "left", "inner"};
+  for (int each = 0; each < 3; each++)
+    EXPECT(CBR_OK, CBR_REGISTER(registry, labels[each], nothing, NULL, NULL,
+                                CBR_NONE, &tokens[each]));
+  static worker threads[2];
+  for (int each = 0; each < 2; each++)
+    start(&threads[each], "inside", stand_inside, NULL);
+  while (atomic_load(&inside) < 2) sched_yield();
+}
+
+/* J2: the calls that never returned are told, by thread and depth. */
+static void A4_whatWasInFlightIsTold(void) {
+  for (int timed = 0; timed < 2; timed++) {
+    begin();
+    run_killed(timed ? "stand timed" : "stand counted", SIGKILL);
+    recover();
+    EQUAL(4, number_in(&kept, "SELECT count(*) FROM in_flight_at_crash"));
+    EQUAL(2, number_in(&kept, "SELECT count(DISTINCT thread) "
+                              "FROM in_flight_at_crash"));
+    expect_no_rows(&kept, "SELECT * FROM in_flight_at_crash "
+                          "WHERE label NOT IN ('outer', 'inner')");
+    EQUAL(2, number_in(&kept,
+                       "SELECT count(*) FROM in_flight_at_crash i "
+                       "JOIN in_flight_at_crash o USING (run, thread) "
+                       "WHERE i.label = 'inner' AND o.label = 'outer' "
+                       "AND o.depth < i.depth"));
+    EQUAL(timed ? 4 : 0, number_in(&kept, "SELECT count(began_time) "
+                                          "FROM in_flight_at_crash"));
+    check_history(&kept);
+    end();
+  }
+}
+
+static void run_and_die(char **arguments) {
+  const char *what = arguments[1];
+  snprintf(kept.path, sizeof kept.path, "%s", arguments[2]);
+  dying_signal = atoi(arguments[3]);
+  dying_point = atoi(arguments[4]);
+  dying_count = atoi(arguments[5]);
+  map_deeds();
+  signal(dying_signal, SIG_DFL); /* sanitizers have handlers of their own */
+  if (dying_point) cbr_test_set_hook(die_at);
+  if (strcmp(what, "live") == 0) live_on(100);
+  if (strcmp(what, "live long") == 0) {
+    ring_bytes = 16 << 20;
+    live_on(10000);
+  }
+  if (strcmp(what, "recover") == 0) recover();
+  if (strcmp(what, "stand counted") == 0)
+    stand_in_calls_at(CBR_LEVEL_LIFECYCLE);
+  if (strcmp(what, "stand timed") == 0) stand_in_calls_at(CBR_LEVEL_CALLS);
+  die(dying_signal);
+}
+
+int main(int count, char **arguments) {
+  if (count > 1) run_and_die(arguments);
+  TEST(A4_everythingSurvivesAKill);
+  TEST(J1_killedAtEachStep);
+  TEST(J18_damagedRingsAreReadAsFarAsTheyAreWhole);
+  TEST(A4_whatWasInFlightIsTold);
+  return finish();
+}
