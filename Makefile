@@ -15,7 +15,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .PHONY: all lib demo test bench install uninstall clean
 
-all: lib
+all: lib build/bin/cbr
 
 # --------------------------------------------------------------- Compiling --
 
@@ -87,11 +87,19 @@ build/lib/pkgconfig/callbackregistry.pc: packaging/callbackregistry.pc.in \
 	$(call pkgconfig,$(CURDIR),$${prefix}/build/lib) \
 	  | sed 's|^Libs:.*|& -Wl,-rpath,$${libdir}|' > $@
 
+# The command is ordinary Swift, with the Swift runtime in it.
+build/bin/cbr: $(sources) $(wildcard Sources/cbr/*)
+	swift build --configuration release --product cbr \
+	  --static-swift-stdlib --scratch-path .build/cbr
+	install -D -s -m 755 .build/cbr/release/cbr $@
+
 # -------------------------------------------------------------- Installing --
 
 root = $(DESTDIR)$(PREFIX)
 
-install: lib
+install: all
+	install -D -m 755 -t $(root)/bin build/bin/cbr
+	install -D -m 644 -t $(root)/share/man/man1 packaging/cbr.1
 	install -D -m 644 -t $(root)/include \
 	  include/callback_registry.h include/callback_registry.hpp
 	install -D -m 644 -t $(root)/lib build/lib/$(real_name) \
@@ -103,7 +111,8 @@ install: lib
 	  > $(root)/lib/pkgconfig/callbackregistry.pc
 
 uninstall:
-	rm -f $(root)/include/callback_registry.h \
+	rm -f $(root)/bin/cbr $(root)/share/man/man1/cbr.1 \
+	  $(root)/include/callback_registry.h \
 	  $(root)/include/callback_registry.hpp \
 	  $(root)/lib/$(real_name) $(root)/lib/$(soname) \
 	  $(root)/lib/libcallbackregistry.so $(root)/lib/libcallbackregistry.a \
@@ -132,7 +141,8 @@ bench:
 counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
-test_parts := test-build test-documentation test-c test-c-fallback \
+test_parts := test-build test-command test-documentation \
+  test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
   test-swift test-swift-fallback test-swift-tsan test-swift-asan \
   test-model test-examples test-demo lint
@@ -154,6 +164,10 @@ test:
 test-build: lib build/hooks/libcallbackregistry.a \
   build/tsan/libcallbackregistry.a build/asan/libcallbackregistry.a
 	$(part) python3 Tests/Build/test_build.py
+
+# The command, on histories that processes have left.
+test-command: all
+	$(part) python3 Tests/Build/test_command.py
 
 # That the documents say what is so.
 test-documentation: lib
@@ -187,7 +201,7 @@ test_headers := $(shell find include -type f) $(wildcard Tests/C/*.h)
 examples := $(patsubst Examples/%,build/examples/%.test, \
   $(wildcard Examples/*.c Examples/*.cpp Examples/*.swift))
 
-test-programs: lib swift-tests $(examples) $(foreach variant,hooks tsan asan, \
+test-programs: all swift-tests $(examples) $(foreach variant,hooks tsan asan, \
   $(programs:%=build/$(variant)/%.test))
 
 # The sanitizers come with Swift's own clang; its thread sanitizer knows

@@ -14,7 +14,8 @@ let hooks: [SwiftSetting] = [
 let package = Package(
   name: "CallbackRegistry",
   products: [
-    .library(name: "CallbackRegistry", targets: ["CallbackRegistry"])
+    .library(name: "CallbackRegistry", targets: ["CallbackRegistry"]),
+    .executable(name: "cbr", targets: ["cbr"]),
   ],
   traits: [
     .trait(
@@ -37,6 +38,8 @@ let package = Package(
       name: "CInterop",
       dependencies: ["CallbackRegistry", "CCallbackRegistry", "CPlatform"],
       swiftSettings: hooks),
+    .executableTarget(
+      name: "cbr", dependencies: ["CallbackRegistry", "CSQLite"]),
     .executableTarget(
       name: "Quickstart", dependencies: ["CallbackRegistry"],
       path: "Examples", exclude: ["demo", "quickstart.c", "quickstart.cpp"],

@@ -394,13 +394,15 @@ class Packaging(Case):
     def test_install_and_uninstall(self):
         self.make("install", "PREFIX=/usr")
         self.assertEqual({
+            "usr/bin/cbr",
             "usr/include/callback_registry.h",
             "usr/include/callback_registry.hpp",
             "usr/lib/libcallbackregistry.a",
             "usr/lib/libcallbackregistry.so",
             "usr/lib/libcallbackregistry.so.0",
             "usr/lib/libcallbackregistry.so.0.1.0",
-            "usr/lib/pkgconfig/callbackregistry.pc"}, self.files())
+            "usr/lib/pkgconfig/callbackregistry.pc",
+            "usr/share/man/man1/cbr.1"}, self.files())
         self.make("uninstall", "PREFIX=/usr")
         self.assertEqual(self.files(), set())
 

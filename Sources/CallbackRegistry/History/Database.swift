@@ -18,12 +18,17 @@ struct Database {
   /// without a path.
   ///
   /// Nothing is changed in a file that is not a history.
+  ///
+  /// Without a run of its own: for somebody who only looks after what others
+  /// have left.
   static func open(
-    _ path: UnsafePointer<CChar>?
+    _ path: UnsafePointer<CChar>?, beginningRun: Bool = true
   ) throws(OpeningError) -> Database {
     let deadline = Deadline.after(UInt64(openingMilliseconds) * 1_000_000)
     while true {
-      do throws(OpeningError) { return try openOnce(path) } catch {
+      do throws(OpeningError) {
+        return try openOnce(path, beginningRun: beginningRun)
+      } catch {
         // SQLite does not wait for everybody: where several processes switch a
         // new file to a write-ahead log, all but one are told at once.
         guard error.isBusy, !deadline.hasPassed else { throw error }
@@ -33,7 +38,7 @@ struct Database {
   }
 
   private static func openOnce(
-    _ path: UnsafePointer<CChar>?
+    _ path: UnsafePointer<CChar>?, beginningRun: Bool
   ) throws(OpeningError) -> Database {
     if let path { try Admission.check(path) }
     let connection: Connection
@@ -43,7 +48,9 @@ struct Database {
     do throws(OpeningError) {
       connection.waitForLocks(milliseconds: openingMilliseconds)
       let isNew = path == nil ? true : try Admission.check(connection)
-      return try set(up: connection, isNew: isNew, isFile: path != nil)
+      return try set(
+        up: connection, isNew: isNew, isFile: path != nil,
+        beginningRun: beginningRun)
     } catch {
       connection.close()
       throw error
@@ -51,7 +58,8 @@ struct Database {
   }
 
   private static func set(
-    up connection: Connection, isNew: Bool, isFile: Bool
+    up connection: Connection, isNew: Bool, isFile: Bool,
+    beginningRun: Bool
   ) throws(OpeningError) -> Database {
     do throws(DatabaseError) {
       if isFile {
@@ -65,7 +73,10 @@ struct Database {
         PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
         PRAGMA cache_size = -8192
         """)
-      let run = try begin(on: connection, isNew: isNew)
+      let run =
+        beginningRun
+        ? try begin(on: connection, isNew: isNew)
+        : try connection.integer("SELECT max(run) FROM run") ?? 0
       connection.waitForLocks(milliseconds: lockMilliseconds)
       return Database(connection: connection, run: run)
     } catch {

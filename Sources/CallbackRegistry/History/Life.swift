@@ -36,7 +36,7 @@ enum Life {
       SELECT l.kind, l.label, l.state, l.registered_time, l.registered_by,
         l.registered_at, l.owner, l.owner_label, l.ended_time, l.ended_by,
         l.ended_reason, l.run, u.executable, u.pid,
-        l.run = (SELECT max(run) FROM run)
+        l.run = (SELECT max(run) FROM run), u.ended
       FROM token_life l JOIN run u ON u.run = l.run
       WHERE l.registration = (SELECT max(registration) FROM token
         WHERE token = ?1)
@@ -50,7 +50,12 @@ enum Life {
     text.append(quoted: row.text(1))
     text.append(": ")
     let isLive = row.text(8) == nil
-    text.append(isLive ? "live" : "dead")
+    if isLive, row.text(15) != nil {
+      text.append("not ended before its run did: ")
+      text.append(row.text(15))
+    } else {
+      text.append(isLive ? "live" : "dead")
+    }
     if row.integer(14) == 0 {
       text.append(", of run ")
       text.append(row.integer(11))

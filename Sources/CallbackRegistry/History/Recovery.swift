@@ -29,14 +29,28 @@ enum RunEnding: UInt64 {
   }
 }
 
+/// What became of the files of rings beside a history.
+package struct RecoveryReport {
+  /// Processes that have died and whose rings are in the database now.
+  package var recovered = 0
+  /// Files of processes that are there.
+  package var inUse = 0
+  /// Files that cannot be read, and bear another name now.
+  package var setAside = 0
+  /// Files that are left for the next time.
+  package var failed = 0
+}
+
 enum Recovery {
   /// Recovers all that is beside a history.
   ///
   /// Failures are noted in `fault`, and stop nothing.
+  @discardableResult
   static func recoverAll(
     in directory: UnsafePointer<CChar>, database: Database
-  ) {
-    guard let listing = cbr_directory_open(directory) else { return }
+  ) -> RecoveryReport {
+    var report = RecoveryReport()
+    guard let listing = cbr_directory_open(directory) else { return report }
     defer { cbr_directory_close(listing) }
     while let name = cbr_directory_next(listing) {
       guard isRingFile(name), let path = try? Scratch(bytes: 8_192) else {
@@ -46,8 +60,10 @@ enum Recovery {
       text.append(directory)
       text.append("/")
       text.append(name)
-      if !text.isCut { recover(path.start, database: database) }
+      if text.isCut { continue }
+      recover(path.start, database: database, report: &report)
     }
+    return report
   }
 
   private static func isRingFile(_ name: UnsafePointer<CChar>) -> Bool {
@@ -59,15 +75,20 @@ enum Recovery {
 
   /// Recovers one file, if its process is gone.
   private static func recover(
-    _ path: UnsafePointer<CChar>, database: Database
+    _ path: UnsafePointer<CChar>, database: Database,
+    report: inout RecoveryReport
   ) {
     let file = cbr_file_open(path)
-    guard file >= 0 else { return }
+    guard file >= 0 else {
+      if file == CBR_FILE_IN_USE { report.inUse += 1 }
+      return
+    }
     defer { cbr_file_close(file) }
     do throws(DeadRings.Problem) {
       var rings = try DeadRings.read(file)
       do throws(DatabaseError) {
         guard let run = try find(rings.header, on: database.connection) else {
+          report.setAside += 1
           setAside(path, "rings of an unknown run", database: database)
           return
         }
@@ -75,14 +96,20 @@ enum Recovery {
         try write(
           &rings, as: Database(connection: database.connection, run: run))
         _ = cbr_file_remove(path)
+        report.recovered += 1
         Hook.ringsRemoved.reached(0)
       } catch {
+        report.failed += 1
         note(
           "rings of a dead process could not be written", code: error.code,
           database: database)
       }
     } catch {
-      guard error == .unreadable else { return }
+      guard error == .unreadable else {
+        report.failed += 1
+        return
+      }
+      report.setAside += 1
       setAside(path, "unreadable rings of a dead process", database: database)
     }
   }
