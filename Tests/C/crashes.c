@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -192,6 +193,36 @@ static void J1_killedAtEachStep(void) {
       }
 }
 
+/* ------------------------------------------------------------- no room -- */
+
+/* Files may grow to 1 MiB, in which a ring of 2 MiB has no room. */
+static void live_without_room(void) {
+  signal(SIGXFSZ, SIG_IGN);
+  EQUAL(0, setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 20, 1 << 20}));
+  ring_bytes = 2 << 20;
+  cbr_registry registry = open_kept(CBR_LEVEL_CALLS);
+  cbr_token token = CBR_NONE;
+  EXPECT(CBR_OK, CBR_REGISTER(registry, "killed callback", nothing, NULL, NULL,
+                              CBR_NONE, &token));
+  for (int each = 0; each < 100; each++) call(token);
+  EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DISK, CBR_FOREVER, NULL));
+}
+
+/* J20: where the disk has no room for a ring everything works but the
+ * protection, which the history says. */
+static void J20_aRingWithoutRoomOnTheDisk(void) {
+  begin();
+  run_killed("live without room", SIGKILL);
+  recover();
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'crash' "
+                            "AND crash_protection = 'in part'"));
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM fault WHERE cause LIKE "
+                            "'no room for a ring on the disk%'"));
+  EQUAL(100, number_in(&kept, "SELECT count(*) FROM call"));
+  expect_no_rows(&kept, "SELECT * FROM violations");
+  end();
+}
+
 /* --------------------------------------------------------------- damage -- */
 
 /* A file as it was, to be put back. */
@@ -354,6 +385,7 @@ static void run_and_die(char **arguments) {
     ring_bytes = 16 << 20;
     live_on(10000);
   }
+  if (strcmp(what, "live without room") == 0) live_without_room();
   if (strcmp(what, "recover") == 0) recover();
   if (strcmp(what, "stand counted") == 0)
     stand_in_calls_at(CBR_LEVEL_LIFECYCLE);
@@ -365,6 +397,7 @@ int main(int count, char **arguments) {
   if (count > 1) run_and_die(arguments);
   TEST(A4_everythingSurvivesAKill);
   TEST(J1_killedAtEachStep);
+  TEST(J20_aRingWithoutRoomOnTheDisk);
   TEST(J18_damagedRingsAreReadAsFarAsTheyAreWhole);
   TEST(A4_whatWasInFlightIsTold);
   return finish();

@@ -10,7 +10,11 @@ extension UnsafeMutablePointer where Pointee == History {
   /// was closed, close the database and free everything, and waits for that
   /// until the deadline; afterwards the thread goes on alone. Nobody may record
   /// any more. `.ok`, `.timeout`, `.audit` when something could not be written.
-  package func release(until deadline: Deadline) -> Status {
+  ///
+  /// `explain` is called, before all is freed, when the answer is `.audit`.
+  package func release(
+    until deadline: Deadline, explain: (HistoryPointer) -> Void = { _ in }
+  ) -> Status {
     let isLast = Monitor.histories.locked {
       addReferences(-1)
       if pointee.references > 0 { return false }
@@ -23,6 +27,7 @@ extension UnsafeMutablePointer where Pointee == History {
     guard pointee.isStarted.load(ordering: .acquiring) else {
       // There is no thread. Nothing is lost if nothing was recorded.
       let status = closeDatabase(after: wasUsed ? .audit : .ok)
+      if status == .audit { explain(self) }
       destroy()
       return status
     }
@@ -30,11 +35,22 @@ extension UnsafeMutablePointer where Pointee == History {
       orders.isClosing = true
       orders.closingDeadline = deadline
     }
-    return waitForClosing(until: deadline)
+    return waitForClosing(until: deadline, explain: explain)
+  }
+
+  /// Adds which file could not be written, why, and what can be done.
+  package func appendFault(to text: inout Text) {
+    let code = pointee.faultCode.load(ordering: .relaxed)
+    guard code != 0, let path = pointee.path else {
+      return text.append(Status.audit.text)
+    }
+    text.append(.database(DatabaseError(code: code)), path: path)
   }
 
   /// Whoever of the writer and the caller comes last frees the history.
-  private func waitForClosing(until deadline: Deadline) -> Status {
+  private func waitForClosing(
+    until deadline: Deadline, explain: (HistoryPointer) -> Void
+  ) -> Status {
     pointee.progress.lock()
     while !pointee.reached.isClosed {
       guard !pointee.progress.wait(until: deadline) else { continue }
@@ -43,11 +59,14 @@ extension UnsafeMutablePointer where Pointee == History {
       let isDegraded =
         recorder.pointee.state.load(ordering: .relaxed)
         == Recorder.State.degraded.rawValue
+      // From here on the writer may free it.
+      if isDegraded { explain(self) }
       pointee.progress.unlock()
       return isDegraded ? .audit : .timeout
     }
     let status = pointee.reached.status
     pointee.progress.unlock()
+    if status == .audit { explain(self) }
     destroy()
     return status
   }

@@ -26,9 +26,10 @@ extension UnsafeMutablePointer where Pointee == History {
         no file can be made beside the history: a crash loses what is recorded
         """,
         code: 0, database: database)
+      cbr_directory_remove(directory.start)
       return
     }
-    try? Run.noteProtection(of: database.run, on: database.connection)
+    try? Run.noteProtection(of: database.run, "on", on: database.connection)
   }
 
   /// Names the directory of files of rings; false in memory, or when its name

@@ -66,6 +66,8 @@ package struct History: ~Copyable {
   var reached = Reached()
 
   let isStarted = Atomic<Bool>(false)
+  /// SQLite's code for why it could not be written the last time; 0: it could.
+  let faultCode = Atomic<Int32>(0)
   let written = Atomic<UInt64>(0)
   let aggregated = Atomic<UInt64>(0)
   /// The length of the write-ahead log in pages.

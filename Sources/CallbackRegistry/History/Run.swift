@@ -61,14 +61,15 @@ enum Run {
     return identifier
   }
 
-  /// Says that the run's rings survive a crash.
+  /// Says whether the run's rings survive a crash.
   static func noteProtection(
-    of run: Int64, on connection: Connection
+    of run: Int64, _ protection: StaticString, on connection: Connection
   ) throws(DatabaseError) {
     let statement = try connection.prepare(
-      "UPDATE run SET crash_protection = 'on' WHERE run = ?1")
+      "UPDATE run SET crash_protection = ?2 WHERE run = ?1")
     defer { statement.finalize() }
     statement.bind(1, run)
+    statement.bind(2, protection)
     try statement.run()
   }
 

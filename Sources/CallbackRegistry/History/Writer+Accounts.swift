@@ -30,6 +30,7 @@ extension Writer {
     if batch.callCount > 0 { try writeSegment(first: first) }
     try writeSync()
     try writeFault()
+    try writeUnprotected()
   }
 
   private func write(
@@ -104,6 +105,25 @@ extension Writer {
     statement.bind(2, sync.ticks)
     statement.bind(3, clock.nanoseconds(at: sync.ticks))
     statement.bind(4, sync.nanoseconds &+ offset)
+    try statement.run()
+  }
+
+  /// The disk had no room for a ring: what is in it does not survive a crash.
+  private mutating func writeUnprotected() throws(DatabaseError) {
+    let count = recorder.pointee.unprotected.load(ordering: .relaxed)
+    guard count > notedUnprotected.committed else { return }
+    notedUnprotected.working = count
+    try Run.noteProtection(of: run, "in part", on: connection)
+    let statement = statements[.addFault]
+    statement.bind(1, run)
+    let cause: StaticString =
+      "no room for a ring on the disk: a crash loses what is in it"
+    statement.bind(2, cause)
+    statement.bind(3, Int64(0))
+    statement.bind(4, cbr_monotonic_nanoseconds())
+    statement.bind(5, cbr_monotonic_nanoseconds())
+    statement.bind(6, Int64(count - notedUnprotected.committed))
+    statement.bind(7, Int64(0))
     try statement.run()
   }
 

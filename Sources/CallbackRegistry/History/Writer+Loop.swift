@@ -94,6 +94,7 @@ extension Writer {
       return .failed
     }
     history.setState(.good)
+    history.pointee.faultCode.store(0, ordering: .relaxed)
     lastWriting = cbr_monotonic_nanoseconds()
     keepBounds()
     return isFull ? .full : .written
@@ -102,6 +103,7 @@ extension Writer {
   /// Notes a failure, and tells those who wait for a flush.
   private mutating func fail(_ error: DatabaseError) {
     fault.add(error, lost: recorder.pointee.lost.load(ordering: .relaxed))
+    history.pointee.faultCode.store(error.code, ordering: .relaxed)
     if fault.isPatient { return }
     fault.isSevere = true
     history.setState(.degraded)

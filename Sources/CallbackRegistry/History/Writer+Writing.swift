@@ -50,6 +50,7 @@ extension Writer {
     sites.commit()
     recorder.noteSaved(callbacks: callbacks.count, sites: sites.count)
     segments.commit(rows: Int64(batch.callCount))
+    notedUnprotected.commit()
     sync = nil
     fault = Fault()
     commitRings()
@@ -61,6 +62,7 @@ extension Writer {
     sites.revert()
     tokens.clear()
     refusals.clear()
+    notedUnprotected.revert()
     revertRings()
   }
 }

@@ -55,6 +55,8 @@ struct Writer: ~Copyable {
   var settled: UInt64 = 0
   var synced: UInt64 = 0
   var isExitNoted = false
+  /// Rings in memory that `run` and `fault` tell of.
+  var notedUnprotected = Ahead<UInt32>(0)
   /// When closing began.
   var closingSince: UInt64?
   /// When a batch was last written.

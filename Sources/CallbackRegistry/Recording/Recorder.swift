@@ -37,6 +37,8 @@ package struct Recorder: ~Copyable {
 
   /// Events of threads that could not get a ring.
   package let withoutRing = Atomic<UInt64>(0)
+  /// Rings for which the file of rings found no room.
+  package let unprotected = Atomic<UInt32>(0)
   /// Events that found no room in their ring.
   package let lost = Atomic<UInt64>(0)
 
@@ -170,6 +172,9 @@ extension UnsafeMutablePointer where Pointee == Recorder {
   private func makeRing(holder: UInt32) -> RingPointer? {
     let number = pointee.ringCount + 1
     guard let header = fileHeader, let area = pointee.file?.addArea() else {
+      if pointee.file != nil {
+        pointee.unprotected.wrappingAdd(1, ordering: .relaxed)
+      }
       return .make(
         number: number, capacity: pointee.ringRecords, holder: holder,
         next: firstRing)

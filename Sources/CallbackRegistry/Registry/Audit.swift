@@ -112,6 +112,11 @@ package enum Audit {
       if level > 1 { access.registry.recordCounts(thread: thread) }
       let status = access.registry.pointee.history.flush(
         level: level, until: deadline, achieved: &achieved)
+      if status == .audit {
+        return thread.fail(.audit) { text in
+          access.registry.pointee.history.appendFault(to: &text)
+        }
+      }
       if status != .ok { throw status }
       return .ok
     } catch {

@@ -31,8 +31,15 @@ package enum Closing {
       handle, reason: Reason.ended, waitingUntil: deadline)
     // The last reference: the history is written to its end.
     if let history {
-      let kept = history.release(until: deadline)
-      if status == .ok, kept != .ok { status = thread.fail(kept) }
+      var fault = Text(thread.errorText, size: ThreadRecord.errorBytes)
+      let kept = history.release(until: deadline) { history in
+        history.appendFault(to: &fault)
+      }
+      if status == .ok, kept == .audit {
+        status = thread.failAsWritten(kept)
+      } else if status == .ok, kept != .ok {
+        status = thread.fail(kept)
+      }
     }
     // Unless it was another thread's.
     if status == .ok || status == .already,
