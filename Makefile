@@ -248,27 +248,30 @@ each = @failed=0; for program in $(1); do \
 # Tests that hold at every level, for which nothing is recorded otherwise.
 of_every_level := $(shell grep -l test_level Tests/C/*.c)
 
+define test_programs_of
+$(call each,$^)
+$(call each,$(of_every_level:%=build/$(1)/%.test),env CBR_TEST_LEVEL=calls)
+endef
+
 test-c: $(programs:%=build/hooks/%.test)
-	$(call each,$^)
-	$(call each,$(of_every_level:%=build/hooks/%.test), \
-	  env CBR_TEST_LEVEL=calls)
+	$(call test_programs_of,hooks)
 
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \
   export CBR_FORCE_FALLBACK := 1
 test-c-fallback: $(programs:%=build/hooks/%.test)
-	$(call each,$^)
+	$(call test_programs_of,hooks)
 
 test-c-tsan test-c-tsan-fallback: export TSAN_OPTIONS := \
   halt_on_error=1:die_after_fork=0
 test-c-tsan test-c-tsan-fallback: $(programs:%=build/tsan/%.test)
-	$(call each,$^)
+	$(call test_programs_of,tsan)
 
 test-c-asan test-c-asan-fallback: export ASAN_OPTIONS := \
   detect_stack_use_after_return=1
 test-c-asan test-c-asan-fallback: export UBSAN_OPTIONS := print_stacktrace=1
 test-c-asan test-c-asan-fallback: $(programs:%=build/asan/%.test)
-	$(call each,$^)
+	$(call test_programs_of,asan)
 
 # The Swift tests, too, run plain, on the fallback, and sanitized.
 swift_tsan := --scratch-path .build/tsan --sanitize=thread \
