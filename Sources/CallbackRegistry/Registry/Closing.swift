@@ -31,14 +31,13 @@ package enum Closing {
       handle, reason: Reason.ended, waitingUntil: deadline)
     // The last reference: the history is written to its end.
     if let history {
-      var fault = Text(thread.errorText, size: ThreadRecord.errorBytes)
+      let isDone = status == .ok
       let kept = history.release(until: deadline) { history in
-        history.appendFault(to: &fault)
+        guard isDone else { return }
+        _ = thread.fail(.audit) { text in history.appendFault(to: &text) }
       }
-      if status == .ok, kept == .audit {
-        status = thread.failAsWritten(kept)
-      } else if status == .ok, kept != .ok {
-        status = thread.fail(kept)
+      if isDone, kept != .ok {
+        status = kept == .audit ? kept : thread.fail(kept)
       }
     }
     // Unless it was another thread's.

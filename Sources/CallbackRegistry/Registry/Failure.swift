@@ -17,14 +17,6 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return status
   }
 
-  /// Remembers a status whose sentence is in `errorText` already.
-  func failAsWritten(_ status: Status) -> Status {
-    pointee.error = ErrorRecord()
-    pointee.error.status = status
-    pointee.error.hasText = true
-    return status
-  }
-
   /// Remembers a status whose sentence is about handles, and is made when it is
   /// asked for.
   ///
