@@ -30,9 +30,9 @@ struct ErrorTests {
       #expect(story.contains(part), "\(part) is missing in:\n\(story)")
     }
     // Both say how long ago it ended, each at its moment.
-    let opening = explanation.sentence.prefix { $0 != "," }
-    #expect(opening.hasSuffix("\"thermometer\""))
-    #expect(error.description.hasPrefix(opening))
+    let parts = explanation.sentence.split(separator: "\"")
+    #expect(parts.count == 3 && parts[1] == "thermometer")
+    #expect(error.description.hasPrefix(parts[0]))
     #expect(error.description.contains("thermometer"))
   }
 
