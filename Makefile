@@ -256,6 +256,11 @@ endef
 test-c: $(programs:%=build/hooks/%.test)
 	$(call test_programs_of,hooks)
 
+# Kills a process that records at ten thousand moments: some three hours.
+.PHONY: soak
+soak: build/hooks/Tests/C/crashes.c.test
+	CBR_SOAK_KILLS=10000 $<
+
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \
   export CBR_FORCE_FALLBACK := 1

@@ -56,19 +56,27 @@ static void call(cbr_token token) {
 
 /* Lets this program do something with the history, and be killed at a point of
  * the library's, when it comes there for the n-th time, or else afterwards. */
-static void run_killed_at(const char *what, int with, int point, int n) {
+static pid_t spawn(const char *what, int with, int point, int n) {
   char numbers[3][16];
   const int values[] = {with, point, n};
   for (int each = 0; each < 3; each++)
     snprintf(numbers[each], sizeof numbers[each], "%d", values[each]);
   char *arguments[] = {"crashes", (char *)what, kept.path, numbers[0],
                        numbers[1], numbers[2], NULL};
-  pid_t child;
-  int status = 0;
+  pid_t child = -1;
   EQUAL(0, posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments,
                        environ));
+  return child;
+}
+
+static void await_killed(pid_t child, int with) {
+  int status = 0;
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == with);
+}
+
+static void run_killed_at(const char *what, int with, int point, int n) {
+  await_killed(spawn(what, with, point, n), with);
 }
 
 static void run_killed(const char *what, int with) {
@@ -97,9 +105,7 @@ static void recover(void) {
   EXPECT(CBR_OK, cbr_registry_close(open_kept(CBR_LEVEL_OFF), CBR_FOREVER));
 }
 
-static void live_on(int registrations) {
-  cbr_registry registry = open_kept(CBR_LEVEL_CALLS);
-  cbr_owner owner = add_owner(registry, "killed owner");
+static void work(cbr_registry registry, cbr_owner owner, int registrations) {
   for (int each = 0; each < registrations; each++) {
     cbr_token token = CBR_NONE;
     EXPECT(CBR_OK, CBR_REGISTER(registry, "killed callback", nothing, NULL,
@@ -125,6 +131,30 @@ static void map_deeds(void) {
   done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   CHECK(done != MAP_FAILED);
   close(file);
+}
+
+static void live_on(int registrations) {
+  cbr_registry registry = open_kept(CBR_LEVEL_CALLS);
+  work(registry, add_owner(registry, "killed owner"), registrations);
+}
+
+/* Two threads work as fast as they can, until the process is killed. */
+static cbr_registry shared_registry;
+
+static void work_on(void *unused) {
+  (void)unused;
+  cbr_owner owner = add_owner(shared_registry, "killed owner");
+  work(shared_registry, owner, 20000); /* for which a ring has room */
+  for (;;) pause();
+}
+
+static void live_until_killed(void) {
+  static worker threads[2];
+  ring_bytes = 32 << 20;
+  shared_registry = open_kept(CBR_LEVEL_CALLS);
+  for (int each = 0; each < 2; each++)
+    start(&threads[each], "worker", work_on, NULL);
+  for (;;) pause();
 }
 
 static void begin(void) {
@@ -191,6 +221,26 @@ static void J1_killedAtEachStep(void) {
         expect_deeds(1);
         end();
       }
+}
+
+/* At any moment: it is chosen by chance, and each of the two threads may have
+ * recorded one thing more than it has told. CBR_SOAK_KILLS asks for more. */
+static void A4_killedAtAnyMoment(void) {
+  const char *soak = getenv("CBR_SOAK_KILLS");
+  int rounds = soak ? atoi(soak) : TIMES(15, 3);
+  srand((unsigned)getpid());
+  for (int round = 0; round < rounds; round++) {
+    begin();
+    pid_t child = spawn("live until killed", SIGKILL, 0, 0);
+    while (done->calls == 0) sched_yield();
+    int64_t nanoseconds = rand() % 60000000;
+    nanosleep(&(struct timespec){0, nanoseconds}, NULL);
+    EQUAL(0, kill(child, SIGKILL));
+    await_killed(child, SIGKILL);
+    recover();
+    expect_deeds(2);
+    end();
+  }
 }
 
 /* ------------------------------------------------------------- no room -- */
@@ -386,6 +436,7 @@ static void run_and_die(char **arguments) {
     live_on(10000);
   }
   if (strcmp(what, "live without room") == 0) live_without_room();
+  if (strcmp(what, "live until killed") == 0) live_until_killed();
   if (strcmp(what, "recover") == 0) recover();
   if (strcmp(what, "stand counted") == 0)
     stand_in_calls_at(CBR_LEVEL_LIFECYCLE);
@@ -397,6 +448,7 @@ int main(int count, char **arguments) {
   if (count > 1) run_and_die(arguments);
   TEST(A4_everythingSurvivesAKill);
   TEST(J1_killedAtEachStep);
+  TEST(A4_killedAtAnyMoment);
   TEST(J20_aRingWithoutRoomOnTheDisk);
   TEST(J18_damagedRingsAreReadAsFarAsTheyAreWhole);
   TEST(A4_whatWasInFlightIsTold);
