@@ -242,7 +242,8 @@ typedef struct cbr_registry_options {
                                history is kept in memory */
   uint32_t level;           /* CBR_LEVEL_...; 0 is CBR_LEVEL_CALLS */
   uint32_t strictness;      /* CBR_STRICT_... flags */
-  uint64_t ring_bytes;      /* memory for events of one thread not yet written;
+  uint64_t ring_bytes;      /* memory for events of one thread not yet written,
+                               and so much disk, reserved beside history_path;
                                0: 2 MiB; a power of two from 4 KiB to 1 GiB */
   uint64_t calls_per_second; /* rows of single calls; beyond it calls are
                                counted; 0: 100 000; UINT64_MAX: no limit */
@@ -259,7 +260,12 @@ typedef struct cbr_registry_options {
  * CBR_E_AUDIT the history cannot be opened: not a database, of another
  * program, of a newer version, or not writable (cbr_last_error names the
  * remedy; the file is left as it was).
- * Blocking: opens a file. */
+ * Beside history_path is a directory, history_path.rings, with a file for each
+ * process that records: what a call has recorded is there when it returns, and
+ * survives the death of the process. Opening a history takes over what dead
+ * processes have left. Where such a file cannot be made, the table `fault`
+ * says so.
+ * Blocking: opens files; what dead processes have left is written first. */
 CBR_WARN_UNUSED
 cbr_status cbr_registry_open(const cbr_registry_options *options,
                              cbr_registry *out);
