@@ -277,6 +277,9 @@ static void G6_aBadRegistrationTakesNothing(void) {
             what.label = "a\nforged: line");
   BAD_FIELD(INVALID, "byte 0 of label is 27", what.label = "\x1b[2J");
   BAD_FIELD(INVALID, "byte 2 of label is 127", what.label = "ab\x7f");
+  BAD_FIELD(INVALID, "byte 9 of label is 10", what.label = "ten bytes\n");
+  BAD_FIELD(INVALID, "byte 7 of label is 127", what.label = "eight b\x7f");
+  BAD_FIELD(INVALID, "byte 12 of label is 255", what.label = "twelve bytes\xff");
   BAD_FIELD(INVALID, "byte 0 of label is 255", what.label = "\xff");
   BAD_FIELD(INVALID, "byte 0 of label is 192", what.label = "\xc0\xaf");
   BAD_FIELD(INVALID, "byte 0 of label is 237", what.label = "\xed\xa0\x80");

@@ -20,6 +20,11 @@ package func firstBadByte(
   if rule == .path { return nil }
   var index = 0
   while index < length {
+    // Most text is of such words.
+    while index + 8 <= length, isPlain(UnsafeRawPointer(text + index)) {
+      index += 8
+    }
+    if index == length { return nil }
     let byte = UInt8(bitPattern: text[index])
     if byte < 0x80 {
       let isLayout = rule == .lines && (byte == 9 || byte == 10 || byte == 13)
@@ -38,6 +43,16 @@ package func firstBadByte(
     index += form.bytes
   }
   return nil
+}
+
+/// Whether eight bytes are printable ASCII: each is at least a space, less than
+/// 0x7F, and has no high bit.
+private func isPlain(_ bytes: UnsafeRawPointer) -> Bool {
+  let word = bytes.loadUnaligned(as: UInt64.self)
+  let ones: UInt64 = 0x0101_0101_0101_0101
+  let belowSpace = (word &- ones &* 0x20) & ~word
+  let above = word &+ ones
+  return (belowSpace | above | word) & (ones &* 0x80) == 0
 }
 
 /// How many bytes a character takes that begins so, and what its second one

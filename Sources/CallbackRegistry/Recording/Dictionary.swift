@@ -45,8 +45,9 @@ package struct Dictionary: ~Copyable {
   }
 
   /// Returns the number of the text, a new one if need be; nil without memory.
-  package mutating func intern(
-    _ text: UnsafePointer<CChar>, length: Int, line: UInt32 = 0
+  mutating func intern(
+    _ text: UnsafePointer<CChar>, length: Int, line: UInt32,
+    isNew: inout Bool
   ) -> UInt32? {
     let hash = Self.hash(text, length: length, line: line)
     if let known = find(text, length: length, line: line, hash: hash) {
@@ -58,6 +59,7 @@ package struct Dictionary: ~Copyable {
       text: UnsafePointer(copy), length: length, line: line, hash: hash)
     used += 1
     place(UInt32(used), hash: hash)
+    isNew = true
     return UInt32(count)
   }
 

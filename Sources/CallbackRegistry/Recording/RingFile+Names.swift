@@ -147,12 +147,13 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     _ kind: NameKind, _ text: UnsafePointer<CChar>, length: Int,
     line: UInt32 = 0
   ) -> UInt32? {
-    let before = count(of: kind)
+    var isNew = false
     let number =
       kind == .callback
-      ? pointee.callbacks.intern(text, length: length, line: line)
-      : pointee.sites.intern(text, length: length, line: line)
-    if let number, count(of: kind) > before {
+      ? pointee.callbacks.intern(
+        text, length: length, line: line, isNew: &isNew)
+      : pointee.sites.intern(text, length: length, line: line, isNew: &isNew)
+    if isNew, let number {
       file(
         FiledName(
           kind: kind, number: number, line: line, text: text, length: length))
