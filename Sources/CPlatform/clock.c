@@ -4,10 +4,8 @@
  * constant, does not stop, and agrees between processors.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "CPlatform.h"
 #include "internal.h"
@@ -25,13 +23,10 @@ uint64_t cbr_realtime_nanoseconds(void) { return read_clock(CLOCK_REALTIME); }
 
 void cbr_clock_prepare(void) {
 #if defined(__x86_64__)
-  int file = open("/sys/devices/system/clocksource/clocksource0/"
-                  "current_clocksource", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
-  char name[8] = {0};
-  ssize_t bytes = read(file, name, sizeof name - 1);
-  close(file);
-  cbr_platform_counter_is_trusted = bytes >= 3 && strncmp(name, "tsc", 3) == 0;
+  char name[8];
+  cbr_read_line("/sys/devices/system/clocksource/clocksource0/"
+                "current_clocksource", name, sizeof name);
+  cbr_platform_counter_is_trusted = strncmp(name, "tsc", 3) == 0;
 #endif
 }
 

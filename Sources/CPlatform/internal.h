@@ -11,6 +11,9 @@ CBR_PRIVATE void cbr_fences_prepare(void);
 CBR_PRIVATE void cbr_clock_prepare(void);
 CBR_PRIVATE void cbr_checks_prepare(void);
 
+/* The first line of a small file; empty if it cannot be read. */
+CBR_PRIVATE void cbr_read_line(const char *path, char *text, size_t size);
+
 /* Around a fork; see forking.c. */
 CBR_PRIVATE void cbr_before_fork(void);
 CBR_PRIVATE void cbr_after_fork_in_parent(void);

@@ -69,7 +69,7 @@ void cbr_host_name(char *text, size_t size) {
   if (uname(&system) == 0) strncat(text, system.nodename, size - 1);
 }
 
-static void read_line(const char *path, char *text, size_t size) {
+void cbr_read_line(const char *path, char *text, size_t size) {
   text[0] = 0;
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
@@ -80,7 +80,7 @@ static void read_line(const char *path, char *text, size_t size) {
 }
 
 void cbr_boot_identity(char *text, size_t size) {
-  read_line("/proc/sys/kernel/random/boot_id", text, size);
+  cbr_read_line("/proc/sys/kernel/random/boot_id", text, size);
 }
 
 void cbr_executable_path(char *text, size_t size) {

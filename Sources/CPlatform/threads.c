@@ -56,11 +56,7 @@ static void *run(void *argument) {
 static bool has_first_thread_ended(void) {
   char path[64], text[256];
   snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-  FILE *file = fopen(path, "re");
-  if (!file) return false;
-  size_t bytes = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  text[bytes] = 0;
+  cbr_read_line(path, text, sizeof text);
   const char *name_end = strrchr(text, ')');
   return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CSQLite
+import CallbackRegistry
 import Glibc
 
 /// A history that is only read.
@@ -16,7 +17,9 @@ struct Reader: ~Copyable {
     connection = opened
     guard code == SQLITE_OK else { throw problem() }
     sqlite3_busy_timeout(opened, 2_000)
-    guard try rows("PRAGMA application_id").first?.first == "1128419889"
+    guard
+      try rows("PRAGMA application_id").first?.first
+        == "\(Schema.applicationIdentifier)"
     else {
       throw Problem(
         sentence: "history \(path): it is no history", ending: .failed)

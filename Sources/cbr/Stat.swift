@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CSQLite
+import CallbackRegistry
 
 extension Command {
   /// Says how a history is: its view `health`.
@@ -38,7 +39,8 @@ extension Command {
   }
 
   static func version() -> Ending {
-    print("cbr 0.1.0, SQLite \(String(cString: sqlite3_libversion()))")
+    print(
+      "cbr \(Library.version), SQLite \(String(cString: sqlite3_libversion()))")
     return .done
   }
 }

@@ -15,6 +15,8 @@ import sys
 import tempfile
 import unittest
 
+import counting
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = ROOT / "Tests/Build"
 INCLUDE = ROOT / "include"
@@ -459,12 +461,7 @@ class Building(Case):
 
 
 def main():
-    program = unittest.main(exit=False, verbosity=2)
-    result = program.result
-    failed = len(result.failures) + len(result.errors)
-    failed = min(failed, result.testsRun)
-    print(f"{result.testsRun - failed} passed, {failed} failed")
-    sys.exit(not result.wasSuccessful())
+    counting.run(verbosity=2)
 
 
 main()

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import unittest
 
+import counting
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "build/bin/cbr"
 
@@ -187,8 +189,4 @@ class Commands(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    program = unittest.main(exit=False)
-    result = program.result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed} passed, {failed} failed")
-    raise SystemExit(failed != 0)
+    counting.run()

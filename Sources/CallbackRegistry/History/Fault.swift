@@ -3,6 +3,30 @@
 import CPlatform
 import CSQLite
 
+/// A row of the table `fault`.
+struct FaultRow {
+  let cause: UnsafePointer<CChar>?
+  var code: Int32 = 0
+  let beganAt: UInt64
+  var endedAt = cbr_monotonic_nanoseconds()
+  var failures: UInt64 = 1
+  var lost: UInt64 = 0
+
+  /// Adds the row to a run, by the statement `addFault`.
+  func add(
+    to run: Int64, by statement: Statement
+  ) throws(DatabaseError) {
+    statement.bind(1, run)
+    statement.bind(2, cause)
+    statement.bind(3, Int64(code))
+    statement.bind(4, beganAt)
+    statement.bind(5, endedAt)
+    statement.bind(6, failures)
+    statement.bind(7, lost)
+    try statement.run()
+  }
+}
+
 /// A time during which the database could not be written.
 struct Fault {
   private(set) var failures: UInt64 = 0

@@ -36,10 +36,7 @@ extension UnsafeMutablePointer where Pointee == History {
   /// is too long.
   private func putDirectory(into scratch: borrowing Scratch) -> Bool {
     guard let path = pointee.path else { return false }
-    var text = scratch.text
-    text.append(path)
-    text.append(".rings")
-    return !text.isCut
+    return Recovery.putDirectory(of: path, into: scratch)
   }
 
   /// Makes the file under another name, so that nobody takes it for that of a

@@ -11,10 +11,9 @@ package enum HistoryFile {
     _ path: UnsafePointer<CChar>, status: inout Status, problem: inout Text
   ) -> RecoveryReport? {
     open(path, status: &status, problem: &problem) { absolute, database in
-      guard let directory = try? Scratch(bytes: 8_192) else { return nil }
-      var text = directory.text
-      text.append(absolute)
-      text.append(".rings")
+      guard let directory = try? Scratch(bytes: 8_192),
+        Recovery.putDirectory(of: absolute, into: directory)
+      else { return nil }
       let report = Recovery.recoverAll(
         in: directory.start, database: database)
       cbr_directory_remove(directory.start)

@@ -42,6 +42,17 @@ package struct RecoveryReport {
 }
 
 enum Recovery {
+  /// Names the directory of files of rings beside a history; false when its
+  /// name is too long.
+  static func putDirectory(
+    of path: UnsafePointer<CChar>, into scratch: borrowing Scratch
+  ) -> Bool {
+    var text = scratch.text
+    text.append(path)
+    text.append(".rings")
+    return !text.isCut
+  }
+
   /// Recovers all that is beside a history.
   ///
   /// Failures are noted in `fault`, and stop nothing.
@@ -250,19 +261,13 @@ enum Recovery {
   static func note(
     _ cause: StaticString, code: Int32, database: Database
   ) {
-    let now = cbr_monotonic_nanoseconds()
     guard
-      let statement = try? database.connection.prepare(
-        """
-        INSERT INTO fault (run, cause, sqlite_code, began_time_ns,
-          ended_time_ns, failures, lost) VALUES (?1, ?2, ?3, ?4, ?4, 1, 0)
-        """)
+      let statement = try? database.connection.prepare(Sentence.addFault.sql)
     else { return }
     defer { statement.finalize() }
-    statement.bind(1, database.run)
-    statement.bind(2, cause)
-    statement.bind(3, Int64(code))
-    statement.bind(4, now)
-    try? statement.run()
+    try? FaultRow(
+      cause: cause.characters, code: code,
+      beganAt: cbr_monotonic_nanoseconds()
+    ).add(to: database.run, by: statement)
   }
 }

@@ -4,9 +4,9 @@
 ///
 /// They are public: what they are called and mean changes only together with
 /// the format's number.
-enum Schema {
+package enum Schema {
   /// `PRAGMA application_id`: "CBR1".
-  static var applicationIdentifier: Int64 { 0x4342_5231 }
+  package static var applicationIdentifier: Int64 { 0x4342_5231 }
   /// `PRAGMA user_version`.
   static var format: Int64 { 1 }
 

@@ -24,7 +24,6 @@ enum Sentence: Int {
   case addSync
   case addFault
   case advanceSegment
-  case endRun
   case countRingFullCalls
   case repairSequence
 
@@ -162,8 +161,6 @@ enum Sentence: Int {
         last_time_ns = max(coalesce(last_time_ns, ?6), ?6)
       WHERE segment = ?1
       """
-    case .endRun:
-      "UPDATE run SET ended = ?2, ended_time_ns = ?3 WHERE run = ?1"
     case .countRingFullCalls:
       "UPDATE run SET ring_full_calls = ring_full_calls + ?2 WHERE run = ?1"
     case .repairSequence:

@@ -114,17 +114,12 @@ extension Writer {
     guard count > notedUnprotected.committed else { return }
     notedUnprotected.working = count
     try Run.noteProtection(of: run, "in part", on: connection)
-    let statement = statements[.addFault]
-    statement.bind(1, run)
     let cause: StaticString =
       "no room for a ring on the disk: a crash loses what is in it"
-    statement.bind(2, cause)
-    statement.bind(3, Int64(0))
-    statement.bind(4, cbr_monotonic_nanoseconds())
-    statement.bind(5, cbr_monotonic_nanoseconds())
-    statement.bind(6, Int64(count - notedUnprotected.committed))
-    statement.bind(7, Int64(0))
-    try statement.run()
+    try FaultRow(
+      cause: cause.characters, beganAt: cbr_monotonic_nanoseconds(),
+      failures: UInt64(count - notedUnprotected.committed)
+    ).add(to: run, by: statements[.addFault])
   }
 
   /// A short lock of another program's that cost nothing is no fault.
@@ -133,14 +128,10 @@ extension Writer {
     guard fault.isSevere || fault.isThere && lost > fault.lostBefore else {
       return
     }
-    let statement = statements[.addFault]
-    statement.bind(1, run)
-    statement.bind(2, DatabaseError(code: fault.code).text)
-    statement.bind(3, Int64(fault.code))
-    statement.bind(4, fault.beganAt)
-    statement.bind(5, cbr_monotonic_nanoseconds())
-    statement.bind(6, fault.failures)
-    statement.bind(7, lost &- fault.lostBefore)
-    try statement.run()
+    try FaultRow(
+      cause: DatabaseError(code: fault.code).text, code: fault.code,
+      beganAt: fault.beganAt, failures: fault.failures,
+      lost: lost &- fault.lostBefore
+    ).add(to: run, by: statements[.addFault])
   }
 }
