@@ -52,6 +52,26 @@ int32_t cbr_file_open(const char *path) {
   return CBR_FILE_FAILED;
 }
 
+int32_t cbr_lock_open(const char *path) {
+  int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return file < 0 ? CBR_FILE_FAILED : file;
+}
+
+int32_t cbr_lock_take(int32_t file) {
+  if (!lock_file(file))
+    return errno == EAGAIN || errno == EACCES ? CBR_FILE_IN_USE
+                                              : CBR_FILE_FAILED;
+  struct stat found;
+  if (fstat(file, &found) == 0 && found.st_nlink > 0) return file;
+  cbr_lock_give(file);
+  return CBR_FILE_GONE;
+}
+
+void cbr_lock_give(int32_t file) {
+  struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  fcntl(file, F_OFD_SETLK, &whole);
+}
+
 void cbr_file_close(int32_t file) { close(file); }
 
 uint64_t cbr_file_bytes(int32_t file) {

@@ -134,7 +134,7 @@ CBR_PRIVATE uint64_t cbr_random(void);
 
 /* ---------------------------------------------------------------- files -- */
 
-enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2 };
+enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2, CBR_FILE_GONE = -3 };
 
 /* Makes a file that must not exist, readable by its owner alone, and locks it
  * until it is closed or the process ends. Or CBR_FILE_FAILED. */
@@ -142,6 +142,13 @@ CBR_PRIVATE int32_t cbr_file_make(const char *path);
 /* Opens and locks such a file. Or CBR_FILE_IN_USE, while another process or
  * description has it; CBR_FILE_FAILED. */
 CBR_PRIVATE int32_t cbr_file_open(const char *path);
+/* Opens a file that processes lock in turn, made when it is missing. Or
+ * CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_lock_open(const char *path);
+/* Locks it, and returns it. Or CBR_FILE_IN_USE; CBR_FILE_GONE, when its name
+ * has been removed and it is to be opened anew; CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_lock_take(int32_t file);
+CBR_PRIVATE void cbr_lock_give(int32_t file);
 CBR_PRIVATE void cbr_file_close(int32_t file);
 CBR_PRIVATE uint64_t cbr_file_bytes(int32_t file);
 /* Reads all of the bytes; false if there are fewer, or they cannot be read. */

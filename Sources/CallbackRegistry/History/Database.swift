@@ -41,13 +41,18 @@ struct Database {
     _ path: UnsafePointer<CChar>?, beginningRun: Bool
   ) throws(OpeningError) -> Database {
     if let path { try Admission.check(path) }
-    let connection: Connection
+    var connection: Connection
     do throws(DatabaseError) {
       connection = try Connection.open(path)
     } catch { throw .database(error) }
     do throws(OpeningError) {
       connection.waitForLocks(milliseconds: openingMilliseconds)
       let isNew = path == nil ? true : try Admission.check(connection)
+      if let path {
+        do throws(DatabaseError) {
+          try connection.share(path)
+        } catch { throw .database(error) }
+      }
       return try set(
         up: connection, isNew: isNew, isFile: path != nil,
         beginningRun: beginningRun)
@@ -65,7 +70,7 @@ struct Database {
       if isFile {
         try connection.execute(
           "PRAGMA page_size = 8192; PRAGMA synchronous = NORMAL")
-        guard try connection.switchToLog() else { throw noLog }
+        guard try connection.alone(connection.switchToLog) else { throw noLog }
       }
       try connection.execute(
         """
@@ -93,17 +98,11 @@ struct Database {
   private static func begin(
     on connection: Connection, isNew: Bool
   ) throws(DatabaseError) -> Int64 {
-    try connection.execute("BEGIN IMMEDIATE")
-    do throws(DatabaseError) {
+    try connection.transaction { () throws(DatabaseError) in
       // Another process may have been faster.
       let tables = try connection.integer("SELECT count(*) FROM sqlite_schema")
       if isNew, tables == 0 { try Schema.create(on: connection) }
-      let run = try Run.begin(on: connection)
-      try connection.execute("COMMIT")
-      return run
-    } catch {
-      connection.rollBack()
-      throw error
+      return try Run.begin(on: connection)
     }
   }
 }

@@ -32,6 +32,17 @@ extension UnsafeMutablePointer where Pointee == History {
     try? Run.noteProtection(of: database.run, "on", on: database.connection)
   }
 
+  /// Recovers what processes have left that died meanwhile.
+  func recoverDead() {
+    guard pointee.ringPath != nil, let directory = try? Scratch(bytes: 8_192),
+      putDirectory(into: directory)
+    else { return }
+    pointee.turn.takeAsWriter()
+    defer { pointee.turn.give() }
+    guard let database = pointee.database else { return }
+    Recovery.recoverAll(in: directory.start, database: database)
+  }
+
   /// Names the directory of files of rings; false in memory, or when its name
   /// is too long.
   private func putDirectory(into scratch: borrowing Scratch) -> Bool {

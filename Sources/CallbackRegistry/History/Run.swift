@@ -70,7 +70,7 @@ enum Run {
     defer { statement.finalize() }
     statement.bind(1, run)
     statement.bind(2, protection)
-    try statement.run()
+    try connection.alone(statement.run)
   }
 
   /// Says how a run ended, on the connection of that run.
@@ -83,7 +83,7 @@ enum Run {
     statement.bind(1, run)
     statement.bind(2, how)
     statement.bind(3, cbr_monotonic_nanoseconds())
-    try statement.run()
+    try connection.alone(statement.run)
   }
 
   /// Writes a random UUID, version 4, variant 1.

@@ -22,6 +22,13 @@ struct Segments {
         "SELECT rows FROM segment ORDER BY segment DESC LIMIT 1") ?? 0
   }
 
+  /// What is there now, in a transaction.
+  mutating func turn(to numbers: ClosedRange<Int64>, rowsInLast: Int64) {
+    first = numbers.lowerBound
+    last = numbers.upperBound
+    self.rowsInLast = rowsInLast
+  }
+
   mutating func commit(rows: Int64) { rowsInLast += rows }
 
   var isLastFull: Bool { rowsInLast >= Self.rowsEach }
@@ -30,19 +37,14 @@ struct Segments {
   mutating func rotate(
     on connection: Connection, run: Int64, time: UInt64
   ) throws(DatabaseError) {
-    try connection.execute("BEGIN IMMEDIATE")
     var kept = first
-    do throws(DatabaseError) {
+    try connection.transaction { () throws(DatabaseError) in
       try Schema.addSegment(last + 1, on: connection)
       while last + 1 - kept > Self.keptFull {
         try purge(kept, on: connection, run: run, time: time)
         kept += 1
       }
       try Schema.viewSegments(from: kept, through: last + 1, on: connection)
-      try connection.execute("COMMIT")
-    } catch {
-      connection.rollBack()
-      throw error
     }
     first = kept
     last += 1

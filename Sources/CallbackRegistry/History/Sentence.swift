@@ -36,7 +36,9 @@ enum Sentence: Int {
     case .takeSequences:
       """
       UPDATE meta SET value = value + ?1 WHERE name = 'next_sequence'
-      RETURNING value - ?1
+      RETURNING value - ?1, (SELECT min(segment) FROM segment),
+        (SELECT max(segment) FROM segment),
+        (SELECT rows FROM segment ORDER BY segment DESC LIMIT 1)
       """
     case .addCallback:
       """

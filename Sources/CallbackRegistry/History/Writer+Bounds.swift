@@ -30,8 +30,10 @@ extension Writer {
   /// Copies the log when nothing else is to be done.
   mutating func checkpoint() {
     history.pointee.turn.takeAsWriter()
-    try? connection.checkpoint()
-    Hook.logCopied.reached(0)
+    try? connection.alone { () throws(DatabaseError) in
+      try connection.checkpoint()
+      Hook.logCopied.reached(0)
+    }
     history.pointee.turn.give()
     checkpointedPages = 0
     history.pointee.logPages.store(0, ordering: .relaxed)
@@ -42,9 +44,6 @@ extension Writer {
       if segments.isLastFull {
         try segments.rotate(
           on: connection, run: run, time: cbr_monotonic_nanoseconds())
-      }
-      if statements.segment != segments.last {
-        try statements.turn(to: segments.last, on: connection)
       }
     } catch {
       // Out of memory: the present segment goes on until it works.

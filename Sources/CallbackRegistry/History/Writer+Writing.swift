@@ -9,6 +9,13 @@ extension Writer {
   /// On failure nothing is changed.
   mutating func write() throws(DatabaseError) {
     do throws(DatabaseError) {
+      try connection.lease?.pointee.take()
+    } catch {
+      revertBatch()
+      throw error
+    }
+    defer { connection.lease?.pointee.give() }
+    do throws(DatabaseError) {
       try statements[.begin].run()
       Hook.batchBegan.reached(0)
       if fault.needsRepair { try statements[.repairSequence].run() }
@@ -30,15 +37,22 @@ extension Writer {
   /// The number of the batch's first row.
   ///
   /// The numbers are taken anew in each transaction, because other processes
-  /// may write in between.
-  private func takeSequences() throws(DatabaseError) -> UInt64 {
+  /// may write in between; and the calls' segment, which they may have ended.
+  private mutating func takeSequences() throws(DatabaseError) -> UInt64 {
     let statement = statements[.takeSequences]
     statement.bind(1, Int64(batch.rowCount))
     guard try statement.step() else {
       throw .corrupt
     }
-    defer { statement.reset() }
-    return statement.unsigned(0)
+    let first = statement.unsigned(0)
+    segments.turn(
+      to: statement.integer(1)...statement.integer(2),
+      rowsInLast: statement.integer(3))
+    statement.reset()
+    if statements.segment != segments.last {
+      try statements.turn(to: segments.last, on: connection)
+    }
+    return first
   }
 
   private mutating func commit() {
@@ -58,6 +72,11 @@ extension Writer {
 
   private mutating func revert() {
     connection.rollBack()
+    revertBatch()
+  }
+
+  /// What was read is to be read again.
+  private mutating func revertBatch() {
     callbacks.revert()
     sites.revert()
     tokens.clear()

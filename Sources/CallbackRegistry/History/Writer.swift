@@ -61,6 +61,8 @@ struct Writer: ~Copyable {
   var closingSince: UInt64?
   /// When a batch was last written.
   var lastWriting: UInt64
+  /// When it was last looked for what dead processes have left.
+  var lastLooking: UInt64
   /// How full the fullest ring was since the last rest, in 1/256.
   var fullness: UInt64 = 0
   /// The length of the log when it was last copied.
@@ -97,6 +99,7 @@ struct Writer: ~Copyable {
     self.scratch = scratch
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
+    lastLooking = lastWriting
     budget = Budget(
       callsPerSecond: history.pointee.callsPerSecond, now: lastWriting)
   }
