@@ -249,9 +249,22 @@ typedef struct cbr_registry_options {
                                counted; 0: 100 000; UINT64_MAX: no limit */
   uint64_t block_timeout_ns; /* how long an event other than a call waits for
                                room before it is counted as lost; 0: 1 s */
+  /* How much the history keeps. What is beyond is deleted, the oldest first
+   * and calls before other events, and its table `purge` says so. UINT64_MAX:
+   * no limit. */
+  uint64_t max_bytes;        /* on the disk, with what is beside history_path;
+                                at least 4 MiB; 0: 1 GiB. The file keeps the
+                                size that it once had */
+  uint64_t max_calls;        /* rows of calls, of which at least 8/9 stay; at
+                                least 10 000; 0: no limit, but in memory
+                                1 125 000 */
+  uint64_t max_events;       /* rows of other events; at least 10 000; 0: no
+                                limit */
+  uint64_t max_call_age_ns;  /* by the machine's monotonic clock, which does */
+  uint64_t max_event_age_ns; /* not go on while it is off; 0: no limit */
 } cbr_registry_options;
 #define CBR_REGISTRY_OPTIONS_INIT \
-  { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Opens a registry and its history.
  *   options  borrowed; NULL: defaults, history in memory

@@ -23,6 +23,11 @@ package func cbr_registry_open(
     chosen.ringBytes = options.pointee.ring_bytes
     chosen.callsPerSecond = options.pointee.calls_per_second
     chosen.blockTimeoutNanoseconds = options.pointee.block_timeout_ns
+    chosen.maxBytes = options.pointee.max_bytes
+    chosen.maxCalls = options.pointee.max_calls
+    chosen.maxEvents = options.pointee.max_events
+    chosen.maxCallAge = options.pointee.max_call_age_ns
+    chosen.maxEventAge = options.pointee.max_event_age_ns
   }
   return Opening.open(chosen, out: out).inC
 }

@@ -121,3 +121,23 @@ const char *cbr_directory_next(void *directory) {
 }
 
 void cbr_directory_close(void *directory) { closedir(directory); }
+
+uint64_t cbr_path_bytes(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 ? (uint64_t)found.st_size : 0;
+}
+
+uint64_t cbr_directory_bytes(const char *path) {
+  DIR *directory = opendir(path);
+  if (!directory) return 0;
+  uint64_t bytes = 0;
+  for (struct dirent *each; (each = readdir(directory));) {
+    struct stat found;
+    int status = fstatat(dirfd(directory), each->d_name, &found,
+                         AT_SYMLINK_NOFOLLOW);
+    if (status == 0 && S_ISREG(found.st_mode))
+      bytes += (uint64_t)found.st_size;
+  }
+  closedir(directory);
+  return bytes;
+}

@@ -171,6 +171,10 @@ CBR_PRIVATE void cbr_directory_remove(const char *path);
 CBR_PRIVATE void *cbr_directory_open(const char *path);
 CBR_PRIVATE const char *cbr_directory_next(void *directory);
 CBR_PRIVATE void cbr_directory_close(void *directory);
+/* The size of a file, and of all files in a directory, without opening them;
+ * 0: there is none. */
+CBR_PRIVATE uint64_t cbr_path_bytes(const char *path);
+CBR_PRIVATE uint64_t cbr_directory_bytes(const char *path);
 
 /* --------------------------------------------------------------- checks -- */
 

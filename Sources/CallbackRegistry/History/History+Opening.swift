@@ -111,8 +111,8 @@ extension UnsafeMutablePointer where Pointee == History {
     history.initialize(
       to: History(
         recorder: recorder, path: path,
-        callsPerSecond: options.callsPerSecond, progress: forProgress,
-        turn: turn))
+        callsPerSecond: options.callsPerSecond, limits: options.limits,
+        progress: forProgress, turn: turn))
     return history
   }
 

@@ -32,15 +32,24 @@ extension UnsafeMutablePointer where Pointee == History {
     try? Run.noteProtection(of: database.run, "on", on: database.connection)
   }
 
-  /// Recovers what processes have left that died meanwhile.
+  /// Recovers what processes have left that died meanwhile; with the turn.
   func recoverDead() {
     guard pointee.ringPath != nil, let directory = try? Scratch(bytes: 8_192),
-      putDirectory(into: directory)
+      putDirectory(into: directory), let database = pointee.database
     else { return }
-    pointee.turn.takeAsWriter()
-    defer { pointee.turn.give() }
-    guard let database = pointee.database else { return }
     Recovery.recoverAll(in: directory.start, database: database)
+  }
+
+  /// The size of the log, and of the rings of all processes.
+  func measureBeside() -> UInt64 {
+    guard let path = pointee.path, let name = try? Scratch(bytes: 8_192)
+    else { return 0 }
+    var text = name.text
+    text.append(path)
+    text.append("-wal")
+    let log = text.isCut ? 0 : cbr_path_bytes(name.start)
+    let isNamed = putDirectory(into: name)
+    return log + (isNamed ? cbr_directory_bytes(name.start) : 0)
   }
 
   /// Names the directory of files of rings; false in memory, or when its name

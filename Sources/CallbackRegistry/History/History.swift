@@ -51,6 +51,7 @@ package struct History: ~Copyable {
   /// The name of the file of rings; nil without one.
   var ringPath: UnsafeMutablePointer<CChar>?
   let callsPerSecond: UInt64
+  let limits: HistoryLimits
   let openedAt: TickClock.Sample
   let progress: Monitor
 
@@ -75,11 +76,13 @@ package struct History: ~Copyable {
 
   init(
     recorder: RecorderPointer, path: UnsafeMutablePointer<CChar>?,
-    callsPerSecond: UInt64, progress: Monitor, turn: UnsafeMutablePointer<Turn>
+    callsPerSecond: UInt64, limits: HistoryLimits, progress: Monitor,
+    turn: UnsafeMutablePointer<Turn>
   ) {
     self.recorder = recorder
     self.path = path
     self.callsPerSecond = callsPerSecond
+    self.limits = limits
     self.progress = progress
     self.turn = turn
     openedAt = TickClock.sample()

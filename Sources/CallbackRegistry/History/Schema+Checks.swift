@@ -71,7 +71,8 @@ extension Schema {
     claimed (lost, refusals) AS (
       SELECT (SELECT coalesce(sum(events), 0) FROM loss),
         (SELECT coalesce(sum(second_value), 0) FROM control_event
-         WHERE kind = 4)
+         WHERE kind = 4 AND NOT EXISTS (SELECT 1 FROM purge
+           WHERE table_name = 'control_event'))
     )
     SELECT f.run AS run, printf('0x%016x', f.token) AS token,
       c.label AS label, f.level AS level,
@@ -202,7 +203,11 @@ extension Schema {
     UNION ALL SELECT 'events lost',
       (SELECT coalesce(sum(events), 0) FROM loss)
     UNION ALL SELECT 'calls deleted by rule',
-      (SELECT coalesce(sum(rows), 0) FROM purge)
+      (SELECT coalesce(sum(rows), 0) FROM purge
+       WHERE table_name LIKE 'call%')
+    UNION ALL SELECT 'other events deleted by rule',
+      (SELECT coalesce(sum(rows), 0) FROM purge
+       WHERE table_name = 'control_event')
     UNION ALL SELECT 'faults', (SELECT count(*) FROM fault)
     UNION ALL SELECT 'leaks', (SELECT count(*) FROM leaks)
     UNION ALL SELECT 'differences in conservation',

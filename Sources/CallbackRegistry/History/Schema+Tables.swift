@@ -217,7 +217,9 @@ extension Schema {
       rows INTEGER NOT NULL DEFAULT 0,
       first_sequence INTEGER,
       last_sequence INTEGER,
+      first_run INTEGER,
       first_time_ns INTEGER,
+      last_run INTEGER,
       last_time_ns INTEGER
     ) STRICT;
 
@@ -230,7 +232,9 @@ extension Schema {
       rows INTEGER NOT NULL,
       first_sequence INTEGER,
       last_sequence INTEGER,
+      first_run INTEGER,
       first_time_ns INTEGER,
+      last_run INTEGER,
       last_time_ns INTEGER
     ) STRICT;
 
@@ -247,10 +251,12 @@ extension Schema {
     CREATE TRIGGER control_event_keeps_rows BEFORE UPDATE ON control_event
     BEGIN SELECT RAISE(ABORT, 'events of a history are not changed'); END;
     CREATE TRIGGER control_event_is_kept BEFORE DELETE ON control_event
+    WHEN OLD.sequence >= (SELECT value FROM meta WHERE name = 'kept_from')
     BEGIN SELECT RAISE(ABORT, 'events of a history are not deleted'); END;
     CREATE TRIGGER note_keeps_rows BEFORE UPDATE ON note
     BEGIN SELECT RAISE(ABORT, 'notes of a history are not changed'); END;
     CREATE TRIGGER note_is_kept BEFORE DELETE ON note
+    WHEN OLD.sequence >= (SELECT value FROM meta WHERE name = 'kept_from')
     BEGIN SELECT RAISE(ABORT, 'notes of a history are not deleted'); END;
     CREATE TRIGGER loss_keeps_rows BEFORE UPDATE ON loss
     BEGIN SELECT RAISE(ABORT, 'losses of a history are not changed'); END;

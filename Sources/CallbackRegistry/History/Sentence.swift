@@ -26,8 +26,12 @@ enum Sentence: Int {
   case advanceSegment
   case countRingFullCalls
   case repairSequence
+  case measureUsage
+  case oldestCalls
+  case oldestEvent
+  case boundOfEvents
 
-  static var count: Int { repairSequence.rawValue + 1 }
+  static var count: Int { boundOfEvents.rawValue + 1 }
 
   var sql: StaticString {
     switch self {
@@ -159,8 +163,11 @@ enum Sentence: Int {
       """
       UPDATE segment SET rows = rows + ?2,
         first_sequence = coalesce(first_sequence, ?3), last_sequence = ?4,
-        first_time_ns = min(coalesce(first_time_ns, ?5), ?5),
-        last_time_ns = max(coalesce(last_time_ns, ?6), ?6)
+        first_run = coalesce(first_run, ?7),
+        first_time_ns = min(coalesce(first_time_ns, ?5),
+          iif(first_run IS NULL OR first_run = ?7, ?5, first_time_ns)),
+        last_time_ns = iif(last_run = ?7, max(last_time_ns, ?6), ?6),
+        last_run = ?7
       WHERE segment = ?1
       """
     case .countRingFullCalls:
@@ -171,6 +178,36 @@ enum Sentence: Int {
         1 + coalesce((SELECT max(sequence) FROM call), 0),
         1 + coalesce((SELECT max(sequence) FROM control_event), 0))
       WHERE name = 'next_sequence'
+      """
+    case .measureUsage:
+      """
+      SELECT calls, next - 1 - purged - calls, (pages - free) * size
+      FROM (SELECT (SELECT sum(rows) FROM segment) AS calls,
+        (SELECT value FROM meta WHERE name = 'next_sequence') AS next,
+        (SELECT value FROM meta WHERE name = 'purged_rows') AS purged,
+        (SELECT page_count FROM pragma_page_count) AS pages,
+        (SELECT freelist_count FROM pragma_freelist_count) AS free,
+        (SELECT page_size FROM pragma_page_size) AS size)
+      """
+    case .oldestCalls:
+      """
+      SELECT s.last_time_ns, u.boot = (SELECT boot FROM run WHERE run = ?1)
+      FROM segment s JOIN run u ON u.run = s.last_run
+      WHERE s.rows > 0 ORDER BY s.segment LIMIT 1
+      """
+    case .oldestEvent:
+      """
+      SELECT e.time_ns, u.boot = (SELECT boot FROM run WHERE run = ?1)
+      FROM control_event e JOIN ring r ON r.ring = e.ring
+      JOIN run u ON u.run = r.run ORDER BY e.sequence LIMIT 1
+      """
+    case .boundOfEvents:
+      """
+      SELECT bound, coalesce((SELECT first_sequence FROM segment
+        WHERE rows > 0 ORDER BY segment LIMIT 1) < bound, 0)
+      FROM (SELECT max(sequence) + 1 AS bound FROM (
+        SELECT sequence FROM control_event ORDER BY sequence LIMIT ?1))
+      WHERE bound IS NOT NULL
       """
     }
   }

@@ -93,6 +93,7 @@ extension Writer {
       4, first &+ UInt64(batch.calls[batch.callCount - 1].offset))
     statement.bind(5, batch.firstCallTime)
     statement.bind(6, batch.lastCallTime)
+    statement.bind(7, run)
     try statement.run()
   }
 

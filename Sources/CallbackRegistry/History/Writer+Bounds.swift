@@ -3,12 +3,18 @@
 import CPlatform
 import Synchronization
 
-// What keeps a history from growing: the write-ahead log is copied into the
-// database here and nowhere else (SQLite up to 3.51.2 can lose a transaction
-// when another connection does), and old calls in memory are dropped.
+// When the write-ahead log is copied into the database.
 extension Writer {
   /// Pages of the log after which it is copied without waiting for quiet.
-  private static var logLimit: UInt32 { 4096 }
+  private static var mostPages: UInt64 { 4_096 }
+  private static var leastPages: UInt64 { 64 }
+  /// A limit of bytes has so many times the room that the log may take.
+  private static var perLimit: UInt64 { 16 * 8_192 }
+
+  private var logLimit: UInt32 {
+    let share = history.pointee.limits.bytes / Self.perLimit
+    return UInt32(max(Self.leastPages, min(Self.mostPages, share)))
+  }
 
   /// Whether the log has something that may not be in the database yet.
   var hasLog: Bool {
@@ -19,12 +25,12 @@ extension Writer {
   mutating func keepBounds() {
     let pages = history.pointee.logPages.load(ordering: .relaxed)
     if pages < checkpointedPages { checkpointedPages = 0 }
-    if pages &- checkpointedPages >= Self.logLimit {
+    if pages &- checkpointedPages >= logLimit {
       // It fails only for readers or a full disk; the next one may not.
       try? connection.checkpoint()
       checkpointedPages = pages
     }
-    if history.pointee.path == nil { rotate() }
+    keepLimits()
   }
 
   /// Copies the log when nothing else is to be done.
@@ -37,16 +43,5 @@ extension Writer {
     history.pointee.turn.give()
     checkpointedPages = 0
     history.pointee.logPages.store(0, ordering: .relaxed)
-  }
-
-  private mutating func rotate() {
-    do throws(DatabaseError) {
-      if segments.isLastFull {
-        try segments.rotate(
-          on: connection, run: run, time: cbr_monotonic_nanoseconds())
-      }
-    } catch {
-      // Out of memory: the present segment goes on until it works.
-    }
   }
 }

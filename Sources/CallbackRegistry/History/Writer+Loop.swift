@@ -56,7 +56,7 @@ extension Writer {
       let isMoreKnown = outcome != .nothing && (!isDone || orders.isClosing)
       if outcome == .full || isMoreKnown { continue }
       if isIdle, cbr_is_left_alone() { return nil }
-      recoverDead()
+      lookAround()
       rest(isWaitedFor: !isDone || orders.isClosing)
     }
   }

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CPlatform
 import Synchronization
 
 /// Writing what a process that has died left in its rings.
 extension Writer {
-  /// How often a writer looks for processes that have died beside it.
-  private static var lookingInterval: UInt64 { 500_000_000 }
-
-  /// Takes over what processes have left that died while this one goes on.
-  mutating func recoverDead() {
-    let now = cbr_monotonic_nanoseconds()
-    guard now &- lastLooking > Self.lookingInterval else { return }
-    lastLooking = now
-    history.recoverDead()
-  }
-
   /// Goes on where that process's own writer has come to: what it had read of
   /// each ring, and what its numbers of names mean.
   mutating func resume() throws(DatabaseError) {

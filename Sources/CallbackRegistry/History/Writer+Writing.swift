@@ -47,7 +47,7 @@ extension Writer {
     let first = statement.unsigned(0)
     segments.turn(
       to: statement.integer(1)...statement.integer(2),
-      rowsInLast: statement.integer(3))
+      rowsInLast: statement.unsigned(3))
     statement.reset()
     if statements.segment != segments.last {
       try statements.turn(to: segments.last, on: connection)
@@ -63,7 +63,7 @@ extension Writer {
     callbacks.commit()
     sites.commit()
     recorder.noteSaved(callbacks: callbacks.count, sites: sites.count)
-    segments.commit(rows: Int64(batch.callCount))
+    segments.commit(calls: batch.callCount, others: batch.controlCount)
     notedUnprotected.commit()
     sync = nil
     fault = Fault()

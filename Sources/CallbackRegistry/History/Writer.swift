@@ -61,7 +61,9 @@ struct Writer: ~Copyable {
   var closingSince: UInt64?
   /// When a batch was last written.
   var lastWriting: UInt64
-  /// When it was last looked for what dead processes have left.
+  /// The size of the log and of what is beside the database.
+  var bytesBeside: UInt64 = 0
+  /// When it was last looked at, and for what dead processes have left there.
   var lastLooking: UInt64
   /// How full the fullest ring was since the last rest, in 1/256.
   var fullness: UInt64 = 0
@@ -83,7 +85,8 @@ struct Writer: ~Copyable {
           from: history.pointee.openedAt, file: history.recorder.fileHeader)
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
-    let segments = try Segments(of: database.connection)
+    let segments = try Segments(
+      of: database.connection, limits: history.pointee.limits)
     let statements = try Statements.prepare(
       on: database.connection, segment: segments.last)
     self.history = history

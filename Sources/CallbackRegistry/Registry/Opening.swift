@@ -14,6 +14,11 @@ package struct RegistryOptions {
   package var ringBytes: UInt64 = 0
   package var callsPerSecond: UInt64 = 0
   package var blockTimeoutNanoseconds: UInt64 = 0
+  package var maxBytes: UInt64 = 0
+  package var maxCalls: UInt64 = 0
+  package var maxEvents: UInt64 = 0
+  package var maxCallAge: UInt64 = 0
+  package var maxEventAge: UInt64 = 0
 
   package init() {}
 
@@ -79,13 +84,20 @@ package enum Opening {
   private static func openHistory(
     _ options: RegistryOptions, thread: ThreadPointer
   ) throws(Status) -> HistoryPointer {
+    var limits = HistoryLimits.standard(isFile: options.historyPath != nil)
+    if options.maxBytes != 0 { limits.bytes = options.maxBytes }
+    if options.maxCalls != 0 { limits.calls = options.maxCalls }
+    if options.maxEvents != 0 { limits.events = options.maxEvents }
+    if options.maxCallAge != 0 { limits.callAge = options.maxCallAge }
+    if options.maxEventAge != 0 { limits.eventAge = options.maxEventAge }
     let historyOptions = HistoryOptions(
       path: options.historyPath,
       ringBytes: options.ringBytes == 0 ? 2 << 20 : options.ringBytes,
       callsPerSecond: options.callsPerSecond == 0
         ? 100_000 : options.callsPerSecond,
       blockTimeoutNanoseconds: options.blockTimeoutNanoseconds == 0
-        ? 1_000_000_000 : options.blockTimeoutNanoseconds)
+        ? 1_000_000_000 : options.blockTimeoutNanoseconds,
+      limits: limits)
     var status = Status.ok
     var history: HistoryPointer?
     let failed = thread.fail(.audit) { text in
@@ -120,6 +132,15 @@ package enum Opening {
     guard isGoodSize else {
       throw thread.invalid(
         "ring_bytes is not a power of two from 4 KiB to 1 GiB")
+    }
+    guard options.maxBytes == 0 || options.maxBytes >= 4 << 20 else {
+      throw thread.invalid("max_bytes is less than 4 MiB")
+    }
+    guard options.maxCalls == 0 || options.maxCalls >= 10_000 else {
+      throw thread.invalid("max_calls is less than 10 000")
+    }
+    guard options.maxEvents == 0 || options.maxEvents >= 10_000 else {
+      throw thread.invalid("max_events is less than 10 000")
     }
     if let path = options.historyPath, path[0] == 0 {
       throw thread.invalid("history_path is empty")
