@@ -28,6 +28,9 @@ package func cbr_registry_open(
     chosen.maxEvents = options.pointee.max_events
     chosen.maxCallAge = options.pointee.max_call_age_ns
     chosen.maxEventAge = options.pointee.max_event_age_ns
+    chosen.historyChanged = unsafeBitCast(
+      options.pointee.history_changed, to: StateChanged?.self)
+    chosen.historyContext = options.pointee.history_context
   }
   return Opening.open(chosen, out: out).inC
 }

@@ -101,6 +101,16 @@ void *cbr_file_extend(int32_t file, uint64_t offset, uint64_t bytes) {
 
 void cbr_file_unmap(void *memory, uint64_t bytes) { munmap(memory, bytes); }
 
+bool cbr_file_reserve(const char *path, uint64_t bytes) {
+  int file =
+      open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  bool has_room = posix_fallocate(file, 0, (off_t)bytes) == 0;
+  close(file);
+  if (!has_room) unlink(path);
+  return has_room;
+}
+
 bool cbr_file_rename(const char *from, const char *to) {
   return rename(from, to) == 0;
 }
@@ -121,6 +131,15 @@ const char *cbr_directory_next(void *directory) {
 }
 
 void cbr_directory_close(void *directory) { closedir(directory); }
+
+bool cbr_path_identity(const char *path, uint64_t *device,
+                       uint64_t *inode) {
+  struct stat found;
+  if (stat(path, &found) != 0) return false;
+  *device = (uint64_t)found.st_dev;
+  *inode = (uint64_t)found.st_ino;
+  return true;
+}
 
 uint64_t cbr_path_bytes(const char *path) {
   struct stat found;

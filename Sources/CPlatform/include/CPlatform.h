@@ -159,6 +159,9 @@ CBR_PRIVATE bool cbr_file_read(int32_t file, void *memory, uint64_t offset,
 CBR_PRIVATE void *cbr_file_extend(int32_t file, uint64_t offset,
                                   uint64_t bytes);
 CBR_PRIVATE void cbr_file_unmap(void *memory, uint64_t bytes);
+/* Makes a file of so many bytes, all of which are on the disk; false, and
+ * there is none: there is no room. */
+CBR_PRIVATE bool cbr_file_reserve(const char *path, uint64_t bytes);
 CBR_PRIVATE bool cbr_file_rename(const char *from, const char *to);
 CBR_PRIVATE bool cbr_file_remove(const char *path);
 
@@ -171,6 +174,9 @@ CBR_PRIVATE void cbr_directory_remove(const char *path);
 CBR_PRIVATE void *cbr_directory_open(const char *path);
 CBR_PRIVATE const char *cbr_directory_next(void *directory);
 CBR_PRIVATE void cbr_directory_close(void *directory);
+/* Which file a path names, without opening it; false: none. */
+CBR_PRIVATE bool cbr_path_identity(const char *path, uint64_t *device,
+                                   uint64_t *inode);
 /* The size of a file, and of all files in a directory, without opening them;
  * 0: there is none. */
 CBR_PRIVATE uint64_t cbr_path_bytes(const char *path);
@@ -261,7 +267,7 @@ CBR_PRIVATE char *cbr_absolute_path(const char *path);
 enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
        CBR_PATH_FILE_SYSTEM_READ_ONLY, CBR_PATH_IS_DIRECTORY,
        CBR_PATH_IS_NO_FILE, CBR_PATH_IS_ONE_BYTE, CBR_PATH_READ_ONLY,
-       CBR_PATH_TOO_LONG };
+       CBR_PATH_TOO_LONG, CBR_PATH_IS_REMOTE };
 CBR_PRIVATE int cbr_path_obstacle(const char *path);
 
 /* ----------------------------------------------------------- test hooks -- */

@@ -158,7 +158,7 @@ struct Connection {
   func sync() throws(DatabaseError) {
     try execute("PRAGMA synchronous = FULL")
     defer { try? execute("PRAGMA synchronous = NORMAL") }
-    try transaction { () throws(DatabaseError) in
+    try transaction { () throws(DatabaseError) -> Void in
       try execute("UPDATE meta SET value = value WHERE name = 'next_sequence'")
     }
   }
@@ -169,11 +169,17 @@ struct Connection {
   }
 
   /// Copies the write-ahead log into the database as far as readers allow.
-  func checkpoint(truncating: Bool = false) throws(DatabaseError) {
+  ///
+  /// Returns whether that was all of it.
+  @discardableResult
+  func checkpoint(truncating: Bool = false) throws(DatabaseError) -> Bool {
     let mode =
       truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE
-    try alone { () throws(DatabaseError) in
-      try check(sqlite3_wal_checkpoint_v2(raw, nil, mode, nil, nil))
+    return try alone { () throws(DatabaseError) in
+      var pages: Int32 = 0
+      var copied: Int32 = 0
+      try check(sqlite3_wal_checkpoint_v2(raw, nil, mode, &pages, &copied))
+      return pages == copied
     }
   }
 }

@@ -53,11 +53,15 @@ package struct History: ~Copyable {
   let callsPerSecond: UInt64
   let limits: HistoryLimits
   let openedAt: TickClock.Sample
+  let runIdentity = RunIdentity()
   let progress: Monitor
 
   let turn: UnsafeMutablePointer<Turn>
 
   var database: Database?
+  /// Which file it was when it was opened.
+  var file: FileIdentity?
+  var observers: Observers
   /// What a writer thread has left when it ended before the history.
   var idleWriter: UnsafeMutablePointer<Writer>?
   var references = 1
@@ -77,7 +81,7 @@ package struct History: ~Copyable {
   init(
     recorder: RecorderPointer, path: UnsafeMutablePointer<CChar>?,
     callsPerSecond: UInt64, limits: HistoryLimits, progress: Monitor,
-    turn: UnsafeMutablePointer<Turn>
+    turn: UnsafeMutablePointer<Turn>, observers: Observers
   ) {
     self.recorder = recorder
     self.path = path
@@ -85,6 +89,7 @@ package struct History: ~Copyable {
     self.limits = limits
     self.progress = progress
     self.turn = turn
+    self.observers = observers
     openedAt = TickClock.sample()
   }
 }

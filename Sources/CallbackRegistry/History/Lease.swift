@@ -39,6 +39,21 @@ struct Lease: ~Copyable {
     }
   }
 
+  /// Does something with the lease of a history that is not open.
+  static func held(
+    of history: UnsafePointer<CChar>, _ body: () -> Void
+  ) throws(DatabaseError) {
+    let lease = try make(of: history)
+    defer {
+      lease.deinitialize(count: 1)
+      Memory.release(lease)
+    }
+    try lease.pointee.take()
+    body()
+    lease.pointee.remove()
+    lease.pointee.give()
+  }
+
   private init(of history: UnsafePointer<CChar>) throws(DatabaseError) {
     let length = length(of: history, limit: 65_536)
     let scratch = try Scratch(bytes: length + 16)

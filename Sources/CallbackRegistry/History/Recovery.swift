@@ -98,7 +98,9 @@ enum Recovery {
     do throws(DeadRings.Problem) {
       var rings = try DeadRings.read(file)
       do throws(DatabaseError) {
-        guard let run = try find(rings.header, on: database.connection) else {
+        let identity = RunIdentity(rings.header.pointee.identity.run)
+        let run = try Run.find(identity, on: database.connection)
+        guard let run else {
           report.setAside += 1
           setAside(path, "rings of an unknown run", database: database)
           return
@@ -122,23 +124,6 @@ enum Recovery {
       }
       report.setAside += 1
       setAside(path, "unreadable rings of a dead process", database: database)
-    }
-  }
-
-  /// The row of the run whose rings these are.
-  private static func find(
-    _ header: RingFileHeaderPointer, on connection: Connection
-  ) throws(DatabaseError) -> Int64? {
-    let statement = try connection.prepare(
-      "SELECT run FROM run WHERE uuid = ?1")
-    defer { statement.finalize() }
-    return try withUnsafeBytes(of: header.pointee.identity.run) {
-      bytes throws(DatabaseError) in
-      statement.bind(
-        1, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
-        length: RingFileIdentity.textBytes)
-      guard try statement.step() else { return nil }
-      return statement.integer(0)
     }
   }
 

@@ -124,6 +124,7 @@ extension Schema {
     SELECT 'a call of a token that was never registered', run,
       printf('0x%016x', token), sequence
     FROM life WHERE registered_sequence IS NULL
+      AND run IN (SELECT run FROM run WHERE predecessor IS NULL)
     UNION ALL
     SELECT 'a call after its token had settled', run,
       printf('0x%016x', token), sequence
@@ -170,7 +171,8 @@ extension Schema {
     UNION ALL
     SELECT 'the events of ring ' || number || ' are not all accounted for',
       run, NULL, NULL
-    FROM ring WHERE consumed_events <> rows + updates + aggregated + lost
+    FROM ring WHERE consumed_events <> 0 AND consumed_events <>
+      first_event + rows + updates + aggregated + lost
     UNION ALL
     SELECT 'the losses of ring ' || r.number || ' are not all there', r.run,
       NULL, NULL

@@ -27,6 +27,7 @@ extension Schema {
       ring_full_calls INTEGER NOT NULL DEFAULT 0,
       began_time_ns INTEGER NOT NULL,
       realtime_offset_ns INTEGER NOT NULL,
+      predecessor TEXT,
       ended TEXT,
       ended_time_ns INTEGER
     ) STRICT;
@@ -36,6 +37,7 @@ extension Schema {
       run INTEGER NOT NULL,
       number INTEGER NOT NULL,
       capacity_records INTEGER NOT NULL,
+      first_event INTEGER NOT NULL,
       consumed_position INTEGER NOT NULL DEFAULT 0,
       consumed_events INTEGER NOT NULL DEFAULT 0,
       rows INTEGER NOT NULL DEFAULT 0,

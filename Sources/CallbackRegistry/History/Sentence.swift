@@ -58,7 +58,8 @@ enum Sentence: Int {
       "INSERT OR REPLACE INTO dictionary VALUES (?1, ?2, ?3, ?4)"
     case .addRing:
       """
-      INSERT INTO ring (run, number, capacity_records) VALUES (?1, ?2, ?3)
+      INSERT INTO ring (run, number, capacity_records, first_event)
+      VALUES (?1, ?2, ?3, ?4)
       """
     case .advanceRing:
       """

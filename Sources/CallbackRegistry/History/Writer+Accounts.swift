@@ -130,7 +130,7 @@ extension Writer {
       return
     }
     try FaultRow(
-      cause: DatabaseError(code: fault.code).text, code: fault.code,
+      cause: fault.cause, code: fault.code,
       beganAt: fault.beganAt, failures: fault.failures,
       lost: lost &- fault.lostBefore
     ).add(to: run, by: statements[.addFault])

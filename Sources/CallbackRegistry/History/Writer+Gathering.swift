@@ -18,6 +18,7 @@ extension Writer {
   mutating func gather() {
     batch.clear()
     budget.fill(now: cbr_monotonic_nanoseconds())
+    if isPressed { budget.exhaust() }
     merge.clear()
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)

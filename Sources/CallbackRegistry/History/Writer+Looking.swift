@@ -16,6 +16,7 @@ extension Writer {
     history.pointee.turn.takeAsWriter()
     defer { history.pointee.turn.give() }
     history.recoverDead()
+    keepBallast()
     bytesBeside = history.measureBeside()
     keepLimits()
   }

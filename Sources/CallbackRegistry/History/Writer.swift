@@ -22,8 +22,8 @@ import Synchronization
 struct Writer: ~Copyable {
   let history: HistoryPointer
   let recorder: RecorderPointer
-  let connection: Connection
-  let run: Int64
+  var connection: Connection
+  var run: Int64
   /// The rings are those of a process that has died (Recovery.swift).
   let isRecovering: Bool
 
@@ -57,6 +57,10 @@ struct Writer: ~Copyable {
   var isExitNoted = false
   /// Rings in memory that `run` and `fault` tell of.
   var notedUnprotected = Ahead<UInt32>(0)
+  /// What observers were told.
+  var toldState = Recorder.State.good
+  var toldLost: UInt64 = 0
+  var toldAt: UInt64 = 0
   /// When closing began.
   var closingSince: UInt64?
   /// When a batch was last written.
@@ -69,6 +73,11 @@ struct Writer: ~Copyable {
   var fullness: UInt64 = 0
   /// The length of the log when it was last copied.
   var checkpointedPages: UInt32 = 0
+  /// Somebody reads what keeps the log from being used again.
+  var isLogPinned = false
+  /// The log's name, and which file that was when it was last looked at.
+  let logName: Scratch
+  var log: FileIdentity?
 
   /// Prepares everything that writing needs.
   ///
@@ -85,6 +94,12 @@ struct Writer: ~Copyable {
           from: history.pointee.openedAt, file: history.recorder.fileHeader)
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
+    let logName = try Scratch(bytes: 8_192)
+    var text = logName.text
+    if let path = history.pointee.path {
+      text.append(path)
+      text.append("-wal")
+    }
     let segments = try Segments(
       of: database.connection, limits: history.pointee.limits)
     let statements = try Statements.prepare(
@@ -100,6 +115,7 @@ struct Writer: ~Copyable {
     self.tokens = tokens
     self.refusals = refusals
     self.scratch = scratch
+    self.logName = logName
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
     lastLooking = lastWriting

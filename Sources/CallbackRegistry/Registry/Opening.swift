@@ -19,6 +19,8 @@ package struct RegistryOptions {
   package var maxEvents: UInt64 = 0
   package var maxCallAge: UInt64 = 0
   package var maxEventAge: UInt64 = 0
+  package var historyChanged: StateChanged?
+  package var historyContext: UnsafeMutableRawPointer?
 
   package init() {}
 
@@ -50,23 +52,23 @@ package enum Opening {
     let chunk =
       room == nil || lock == nil
       ? nil : Table.takeChunk(status: &status)
-    guard let room, let lock, let chunk else {
-      Memory.release(room)
-      lock?.destroy()
-      _ = history.release(until: Deadline.after(0))
-      throw status == .ok ? .noMemory : status
-    }
     let defaultLabel: StaticString = "registry"
     let label = options.label ?? defaultLabel.characters
     let callback = history.recorder.pointee.monitor.locked {
       history.recorder.intern(.callback, text: label)
     }
-    guard let callback else {
+    let observer = options.historyChanged.map {
+      history.observe($0, context: options.historyContext)
+    }
+    // An observer that was asked for and could not be made is nil in this.
+    let isObserved = observer.map { $0 != nil } ?? true
+    guard let room, let lock, let chunk, let callback, isObserved else {
       Memory.release(room)
-      lock.destroy()
-      Table.returnChunks(chunk)
+      lock?.destroy()
+      if let chunk { Table.returnChunks(chunk) }
+      if let observer = observer ?? nil { history.endObserving(observer) }
       _ = history.release(until: Deadline.after(0))
-      throw .noMemory
+      throw status == .ok ? .noMemory : status
     }
     let level = Level(rawValue: options.level) ?? .calls
     let generation = Handle.generation(
@@ -75,8 +77,9 @@ package enum Opening {
       generation: generation, index: chunk.pointee.firstIndex, kind: .registry)
     room.initialize(
       to: RegistryRecord(
-        handle: handle, lock: lock, history: history, callback: callback,
-        strictness: options.strictness, level: level, chunk: chunk))
+        handle: handle, lock: lock, history: history, observer: observer ?? nil,
+        callback: callback, strictness: options.strictness, level: level,
+        chunk: chunk))
     room.publish(chunk, thread: thread)
     return handle
   }
