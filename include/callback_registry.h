@@ -235,6 +235,17 @@ enum {
   CBR_STRICT_LEAKS = 1u    /* print what is still live at close to stderr */
 };
 
+/* What becomes of an event for which its thread's memory has no room. */
+enum {
+  CBR_OVERFLOW_BLOCK = 1, /* it waits, block_timeout_ns at most; then a call is
+                             counted, and another event lost */
+  CBR_OVERFLOW_COUNT = 2, /* calls only: they are counted, exactly */
+  CBR_OVERFLOW_DROP = 3,  /* it is lost at once; the table `loss` says how many
+                             were */
+  CBR_OVERFLOW_ABORT = 4  /* the process is aborted: better no program than one
+                             without its history */
+};
+
 typedef enum cbr_history_state {
   CBR_HISTORY_OFF = 0,
   CBR_HISTORY_GOOD = 1,
@@ -280,12 +291,14 @@ typedef struct cbr_registry_options {
                                 limit */
   uint64_t max_call_age_ns;  /* by the machine's monotonic clock, which does */
   uint64_t max_event_age_ns; /* not go on while it is off; 0: no limit */
+  uint32_t calls_overflow;   /* CBR_OVERFLOW_...; 0: COUNT */
+  uint32_t events_overflow;  /* of other events; 0: BLOCK */
   cbr_history_changed history_changed; /* NULL: nobody is told */
   void *history_context;               /* passed on */
 } cbr_registry_options;
 #define CBR_REGISTRY_OPTIONS_INIT                                        \
   { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, NULL, NULL }
+    0, 0, 0, NULL, NULL }
 
 /* Opens a registry and its history.
  *   options  borrowed; NULL: defaults, history in memory

@@ -28,6 +28,8 @@ package func cbr_registry_open(
     chosen.maxEvents = options.pointee.max_events
     chosen.maxCallAge = options.pointee.max_call_age_ns
     chosen.maxEventAge = options.pointee.max_event_age_ns
+    chosen.callPolicy = options.pointee.calls_overflow
+    chosen.eventPolicy = options.pointee.events_overflow
     chosen.historyChanged = unsafeBitCast(
       options.pointee.history_changed, to: StateChanged?.self)
     chosen.historyContext = options.pointee.history_context

@@ -251,6 +251,8 @@ CBR_PRIVATE uint64_t cbr_fork_handlers(void);
 CBR_PRIVATE const char *cbr_setting(const char *name);
 
 /* Writes text to stderr, whole or not at all. */
+/* Ends the process by SIGABRT. */
+CBR_PRIVATE _Noreturn void cbr_abort(void);
 CBR_PRIVATE void cbr_print_error(const char *text, size_t bytes);
 
 /* What run.* columns of the history need. Each fills at most `size` bytes

@@ -115,6 +115,7 @@ extension UnsafeMutablePointer where Pointee == History {
         writer: forWriter,
         ringRecords: options.ringBytes / UInt64(EventLayout.recordBytes),
         blockTimeoutNanoseconds: options.blockTimeoutNanoseconds,
+        callPolicy: options.callPolicy, eventPolicy: options.eventPolicy,
         startArgument: UnsafeMutableRawPointer(history),
         start: { argument in
           argument?.assumingMemoryBound(to: History.self).startWriter()

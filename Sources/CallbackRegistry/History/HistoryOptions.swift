@@ -16,6 +16,8 @@ package struct HistoryOptions {
   /// How long an event of the control class waits for room.
   package var blockTimeoutNanoseconds: UInt64
   package var limits: HistoryLimits
+  package var callPolicy = OverflowPolicy.count
+  package var eventPolicy = OverflowPolicy.block
 
   package init(
     path: UnsafePointer<CChar>?, ringBytes: UInt64, callsPerSecond: UInt64,

@@ -9,7 +9,9 @@ extension Writer {
     if batch.overBudget | batch.overRing != 0 {
       for index in 0..<batch.cells.count {
         let cell = batch.cells.pointer(to: index)
-        try write(cell.pointee.overBudget, cause: 1, of: cell)
+        try write(
+          cell.pointee.overBudget, cause: batch.isUnderPressure ? 3 : 1,
+          of: cell)
         try write(cell.pointee.overRing, cause: 2, of: cell)
       }
     }
@@ -60,7 +62,9 @@ extension Writer {
       statement.bind(2, cursor.pointee.working.row)
       statement.bind(3, loss.first)
       statement.bind(4, loss.first &+ loss.count &- 1)
-      let cause = cursor.pointee.isDamaged ? 5 : fault.isThere ? 2 : 1
+      let isFault = fault.isThere
+      let cause =
+        cursor.pointee.isDamaged ? 5 : loss.isDropped ? 6 : isFault ? 2 : 1
       statement.bind(6, Int64(cause))
     }
     statement.bind(5, loss.count)

@@ -19,6 +19,8 @@ package struct RegistryOptions {
   package var maxEvents: UInt64 = 0
   package var maxCallAge: UInt64 = 0
   package var maxEventAge: UInt64 = 0
+  package var callPolicy: UInt32 = 0
+  package var eventPolicy: UInt32 = 0
   package var historyChanged: StateChanged?
   package var historyContext: UnsafeMutableRawPointer?
 
@@ -93,7 +95,7 @@ package enum Opening {
     if options.maxEvents != 0 { limits.events = options.maxEvents }
     if options.maxCallAge != 0 { limits.callAge = options.maxCallAge }
     if options.maxEventAge != 0 { limits.eventAge = options.maxEventAge }
-    let historyOptions = HistoryOptions(
+    var historyOptions = HistoryOptions(
       path: options.historyPath,
       ringBytes: options.ringBytes == 0 ? 2 << 20 : options.ringBytes,
       callsPerSecond: options.callsPerSecond == 0
@@ -101,6 +103,12 @@ package enum Opening {
       blockTimeoutNanoseconds: options.blockTimeoutNanoseconds == 0
         ? 1_000_000_000 : options.blockTimeoutNanoseconds,
       limits: limits)
+    if let policy = OverflowPolicy(rawValue: options.callPolicy) {
+      historyOptions.callPolicy = policy
+    }
+    if let policy = OverflowPolicy(rawValue: options.eventPolicy) {
+      historyOptions.eventPolicy = policy
+    }
     var status = Status.ok
     var history: HistoryPointer?
     let failed = thread.fail(.audit) { text in
@@ -144,6 +152,18 @@ package enum Opening {
     }
     guard options.maxEvents == 0 || options.maxEvents >= 10_000 else {
       throw thread.invalid("max_events is less than 10 000")
+    }
+    guard options.callPolicy <= OverflowPolicy.abort.rawValue else {
+      throw thread.invalid("calls_overflow is not one of CBR_OVERFLOW_...")
+    }
+    guard options.eventPolicy <= OverflowPolicy.abort.rawValue,
+      options.eventPolicy != OverflowPolicy.count.rawValue
+    else {
+      throw thread.invalid(
+        """
+        events_overflow is not one of CBR_OVERFLOW_... for events other than \
+        calls
+        """)
     }
     if let path = options.historyPath, path[0] == 0 {
       throw thread.invalid("history_path is empty")
