@@ -53,6 +53,7 @@ package struct History: ~Copyable {
   let callsPerSecond: UInt64
   let limits: HistoryLimits
   let openedAt: TickClock.Sample
+  let wallClockAtOpening: UInt64
   let runIdentity = RunIdentity()
   let progress: Monitor
 
@@ -91,6 +92,7 @@ package struct History: ~Copyable {
     self.turn = turn
     self.observers = observers
     openedAt = TickClock.sample()
+    wallClockAtOpening = WallClock.offset
   }
 }
 

@@ -219,6 +219,8 @@ extension Schema {
       (SELECT count(*) FROM run WHERE ended = 'crash')
     UNION ALL SELECT 'crash protection',
       (SELECT crash_protection FROM run ORDER BY run DESC LIMIT 1)
+    UNION ALL SELECT 'steps of the wall clock',
+      (SELECT count(*) FROM clock_sync WHERE step_ns <> 0)
     UNION ALL SELECT 'tamper evidence', 'off';
     """
   }

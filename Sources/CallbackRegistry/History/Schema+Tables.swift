@@ -85,7 +85,8 @@ extension Schema {
       run INTEGER NOT NULL,
       ticks INTEGER NOT NULL,
       time_ns INTEGER NOT NULL,
-      realtime_ns INTEGER NOT NULL
+      realtime_ns INTEGER NOT NULL,
+      step_ns INTEGER NOT NULL
     ) STRICT;
 
     CREATE TABLE fault (

@@ -152,8 +152,8 @@ enum Sentence: Int {
       """
     case .addSync:
       """
-      INSERT INTO clock_sync (run, ticks, time_ns, realtime_ns)
-      VALUES (?1, ?2, ?3, ?4)
+      INSERT INTO clock_sync (run, ticks, time_ns, realtime_ns, step_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5)
       """
     case .addFault:
       """

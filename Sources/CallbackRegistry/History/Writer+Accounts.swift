@@ -101,15 +101,17 @@ extension Writer {
     try statement.run()
   }
 
-  private func writeSync() throws(DatabaseError) {
+  private mutating func writeSync() throws(DatabaseError) {
     guard let sync else { return }
-    let offset =
-      cbr_realtime_nanoseconds() &- cbr_monotonic_nanoseconds()
+    let offset = WallClock.offset
+    let step = WallClock.step(from: wallClock.committed, to: offset)
+    wallClock.working = offset
     let statement = statements[.addSync]
     statement.bind(1, run)
     statement.bind(2, sync.ticks)
     statement.bind(3, clock.nanoseconds(at: sync.ticks))
     statement.bind(4, sync.nanoseconds &+ offset)
+    statement.bind(5, step)
     try statement.run()
   }
 

@@ -66,6 +66,7 @@ extension Writer {
     segments.commit(calls: batch.callCount, others: batch.controlCount)
     notedUnprotected.commit()
     sync = nil
+    wallClock.commit()
     fault = Fault()
     commitRings()
   }
@@ -82,6 +83,7 @@ extension Writer {
     tokens.clear()
     refusals.clear()
     notedUnprotected.revert()
+    wallClock.revert()
     revertRings()
   }
 }

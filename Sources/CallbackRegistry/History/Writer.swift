@@ -49,6 +49,8 @@ struct Writer: ~Copyable {
   var aggregates: Aggregates
   /// A pair of clock stamps that has no row yet.
   var sync: TickClock.Sample?
+  /// The wall clock's offset when the last one was written.
+  var wallClock: Ahead<UInt64>
   var fault = Fault()
   /// The last flush that was asked for, that was done, and that was synced.
   var flushing: UInt64 = 0
@@ -116,6 +118,7 @@ struct Writer: ~Copyable {
     self.refusals = refusals
     self.scratch = scratch
     self.logName = logName
+    wallClock = Ahead(history.pointee.wallClockAtOpening)
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
     lastLooking = lastWriting
