@@ -212,7 +212,8 @@ extension Schema {
       (SELECT count(*) FROM run WHERE ended = 'crash')
     UNION ALL SELECT 'crash protection',
       (SELECT crash_protection FROM run ORDER BY run DESC LIMIT 1)
-    UNION ALL SELECT 'tamper evidence', 'off';
+    UNION ALL SELECT 'tamper evidence',
+      (SELECT tamper_evidence FROM run ORDER BY run DESC LIMIT 1);
     """
   }
 }

@@ -26,8 +26,13 @@ enum Sentence: Int {
   case advanceSegment
   case countRingFullCalls
   case repairSequence
+  case findUncovered
+  case takeBlock
+  case findRoot
+  case addContent
+  case addBlock
 
-  static var count: Int { repairSequence.rawValue + 1 }
+  static var count: Int { addBlock.rawValue + 1 }
 
   var sql: StaticString {
     switch self {
@@ -169,6 +174,34 @@ enum Sentence: Int {
         1 + coalesce((SELECT max(sequence) FROM call), 0),
         1 + coalesce((SELECT max(sequence) FROM control_event), 0))
       WHERE name = 'next_sequence'
+      """
+    // The numbers are those of ChainedTable.
+    case .findUncovered:
+      """
+      SELECT number, coalesce((SELECT last_row FROM block_content
+          WHERE table_name = name ORDER BY block DESC LIMIT 1), 0) + 1 AS first,
+        last
+      FROM (SELECT 1 AS number, 'callback' AS name,
+          (SELECT max(callback) FROM callback) AS last
+        UNION ALL SELECT 3, 'fault', (SELECT max(fault) FROM fault)
+        UNION ALL SELECT 4, 'loss', (SELECT max(loss) FROM loss)
+        UNION ALL SELECT 6, 'purge', (SELECT max(purge) FROM purge)
+        UNION ALL SELECT 7, 'site', (SELECT max(site) FROM site)
+        UNION ALL SELECT 8, 'thread', (SELECT max(thread) FROM thread))
+      WHERE first <= last
+      """
+    case .takeBlock:
+      """
+      UPDATE meta SET value = value + 1 WHERE name = 'blocks' RETURNING value
+      """
+    case .findRoot: "SELECT root FROM block ORDER BY block DESC LIMIT 1"
+    case .addContent:
+      "INSERT INTO block_content VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    case .addBlock:
+      """
+      INSERT INTO block SELECT ?1, ?2, ?3, ?4,
+        coalesce((SELECT root FROM block ORDER BY block DESC LIMIT 1),
+          zeroblob(32)), ?5
       """
     }
   }

@@ -14,6 +14,7 @@
 //     writeCells                what is added to the rows of handles
 //     writeRows                 calls and control events
 //     writeAccounts             aggregates, losses, positions, clock, faults
+//     writeBlock                tamper evidence
 //     commit or revert
 
 import CPlatform
@@ -39,6 +40,7 @@ struct Writer: ~Copyable {
   var sites = Names()
   var refusals: RefusalTable
   let scratch: Scratch
+  var chain: BlockChain
 
   /// No event past this is taken at its first sight.
   var watermark: UInt64 = 0
@@ -74,6 +76,7 @@ struct Writer: ~Copyable {
     recovering deadClock: consuming TickClock? = nil
   ) throws(DatabaseError) {
     isRecovering = deadClock != nil
+    let isInFile = history.pointee.path != nil || deadClock != nil
     guard let batch = Batch(), let tokens = TokenCache(),
       let refusals = RefusalTable(),
       let clock = deadClock
@@ -81,6 +84,7 @@ struct Writer: ~Copyable {
           from: history.pointee.openedAt, file: history.recorder.fileHeader)
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
+    let chain = try BlockChain.make(isInFile: isInFile)
     let segments = try Segments(of: database.connection)
     let statements = try Statements.prepare(
       on: database.connection, segment: segments.last)
@@ -95,6 +99,7 @@ struct Writer: ~Copyable {
     self.tokens = tokens
     self.refusals = refusals
     self.scratch = scratch
+    self.chain = chain
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
     budget = Budget(
