@@ -25,7 +25,9 @@ package struct Hash {
 
   /// Nil: there is no libcrypto, or no memory.
   package init?() {
-    guard let context = cbr_hash_create() else { return nil }
+    guard cbr_hash_prepare(), let context = cbr_hash_create() else {
+      return nil
+    }
     let buffer = Memory.allocateBytes(Self.bufferBytes)
     let state = Memory.allocate(State.self)
     guard let buffer, let state else {
