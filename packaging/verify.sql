@@ -14,11 +14,12 @@
 .mode list
 BEGIN;
 
--- What is hashed of each table, and what its rows are called.
-CREATE TEMP TABLE source (name TEXT PRIMARY KEY, rows TEXT, columns TEXT);
-INSERT INTO source VALUES
+-- What its rows are called, and what is hashed of which, for each table.
+CREATE TEMP TABLE source (
+  name TEXT PRIMARY KEY, rows TEXT, columns TEXT, condition TEXT DEFAULT '1');
+INSERT INTO source (name, rows, columns) VALUES
   ('call', 'calls',
-    'sequence, time_ns, ring, kind, token, callback, argument'),
+    'sequence, time_ns, ring * 4294967296 + callback, token, argument'),
   ('callback', 'callbacks', 'callback, label'),
   ('control_event', 'control events',
     'sequence, time_ns, ring, kind, token, callback, argument, thread, '
@@ -37,12 +38,15 @@ INSERT INTO source VALUES
   ('thread', 'threads',
     'thread, run, ring, number, kernel_number, name, began_sequence, '
     || 'began_time_ns');
+UPDATE source SET condition = 'kind = 1 AND ring BETWEEN 0 AND 2147483647 '
+  || 'AND callback BETWEEN 0 AND 4294967295' WHERE name = 'call';
 
 -- The tables that there are, of calls each segment's.
 CREATE TEMP TABLE place (
-  name TEXT PRIMARY KEY, rows TEXT, columns TEXT, is_there INTEGER);
+  name TEXT PRIMARY KEY, rows TEXT, columns TEXT, condition TEXT,
+  is_there INTEGER);
 INSERT INTO place
-SELECT t.name, coalesce(s.rows, t.name), s.columns, EXISTS (
+SELECT t.name, coalesce(s.rows, t.name), s.columns, s.condition, EXISTS (
   SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = t.name)
 FROM (SELECT name FROM main.sqlite_schema
       WHERE type = 'table' AND name GLOB 'call_[0-9]*'
@@ -59,8 +63,8 @@ CREATE TEMP TABLE part (
 INSERT INTO part
 SELECT c.block, c.table_name, c.first_row, c.last_row, c.rows, c.content,
   CASE WHEN p.is_there THEN printf('SELECT %s FROM %s '
-    || 'WHERE rowid BETWEEN %d AND %d ORDER BY rowid', p.columns, p.name,
-    c.first_row, c.last_row) END, NULL, NULL
+    || 'WHERE %s AND rowid BETWEEN %d AND %d ORDER BY rowid', p.columns,
+    p.name, p.condition, c.first_row, c.last_row) END, NULL, NULL
 FROM main.block_content c LEFT JOIN place p ON p.name = c.table_name;
 
 UPDATE part SET found = sha3_query(query, 256) WHERE query IS NOT NULL;

@@ -66,6 +66,16 @@ struct Reader: ~Copyable {
     }
   }
 
+  /// How many rows of a table have such rowids.
+  func count(_ table: String, from first: Int64, to last: Int64) throws -> Int64
+  {
+    var count: Int64 = 0
+    try visit(
+      "SELECT count(*) FROM \(table) WHERE rowid BETWEEN \(first) AND \(last)"
+    ) { count = $0.integer(0) }
+    return count
+  }
+
   /// Copies everything into a new file without a log beside it.
   func copy(to other: String) throws {
     guard access(other, F_OK) != 0 else {

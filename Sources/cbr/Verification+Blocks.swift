@@ -95,15 +95,13 @@ extension Verification {
     else { return isPurged ? .purged : .dropped }
     let query = """
       SELECT \(table.columns) FROM \(part.table) \
-      WHERE rowid BETWEEN \(part.first) AND \(part.last) ORDER BY rowid
+      WHERE \(table.condition) \
+      AND rowid BETWEEN \(part.first) AND \(part.last) ORDER BY rowid
       """
-    var rows: Int64 = 0
     query.withCString { hash.begin($0, length: query.utf8.count) }
-    try reader.visit(query) { row in
-      row.add(to: hash)
-      rows += 1
-    }
+    try reader.visit(query) { $0.add(to: hash) }
     if hash.end() == part.content { return .right }
+    let rows = try reader.count(part.table, from: part.first, to: part.last)
     if rows == 0, isPurged { return .purged }
     return rows == part.rows ? .changed : rows < part.rows ? .missing : .added
   }

@@ -45,11 +45,7 @@ extension Verification {
       least = table.isOfEvents ? first.first : coverage.first
     }
     let most = table.isOfEvents ? Int64.max : coverage.last
-    let present = try reader.rows(
-      """
-      SELECT count(*) FROM \(name) WHERE rowid BETWEEN \(least) AND \(most)
-      """)
-    if Int64(present[0][0]) ?? 0 > coverage.rows {
+    if try reader.count(name, from: least, to: most) > coverage.rows {
       note("rows are in no block: \(table.rows)")
     }
   }
@@ -57,8 +53,6 @@ extension Verification {
   /// Counts deletions that somebody may have added, until a block has them.
   mutating func countUncovered(_ reader: borrowing Reader) throws {
     let last = covered["purge"]?.last ?? 0
-    let count = try reader.rows(
-      "SELECT count(*) FROM purge WHERE purge > \(last)")
-    uncovered = Int64(count[0][0]) ?? 0
+    uncovered = try reader.count("purge", from: last + 1, to: .max)
   }
 }

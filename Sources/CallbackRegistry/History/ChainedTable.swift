@@ -33,9 +33,13 @@ package enum ChainedTable: Int {
   }
 
   /// What is hashed of a row.
+  ///
+  /// Of calls, of which there are most, two columns are put together, which
+  /// `condition` says to be possible.
   package var columns: StaticString {
     switch self {
-    case .call: "sequence, time_ns, ring, kind, token, callback, argument"
+    case .call:
+      "sequence, time_ns, ring * 4294967296 + callback, token, argument"
     case .callback: "callback, label"
     case .controlEvent:
       """
@@ -64,6 +68,18 @@ package enum ChainedTable: Int {
       thread, run, ring, number, kernel_number, name, began_sequence, \
       began_time_ns
       """
+    }
+  }
+
+  /// Which rows are hashed: all that this library writes.
+  package var condition: StaticString {
+    switch self {
+    case .call:
+      """
+      kind = 1 AND ring BETWEEN 0 AND 2147483647 \
+      AND callback BETWEEN 0 AND 4294967295
+      """
+    default: "1"
     }
   }
 }
@@ -95,7 +111,9 @@ extension Text {
     append(content.table.columns)
     append(" FROM ")
     append(tableOf: content)
-    append(" WHERE rowid BETWEEN ")
+    append(" WHERE ")
+    append(content.table.condition)
+    append(" AND rowid BETWEEN ")
     append(content.first)
     append(" AND ")
     append(content.last)

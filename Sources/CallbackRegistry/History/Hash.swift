@@ -73,12 +73,10 @@ package struct Hash {
     append("T", text, length: length)
   }
 
-  /// Appends a row of seven integers.
+  /// Appends a row of five integers.
   @inline(__always)
-  func appendRow(
-    _ row: (Int64, Int64, Int64, Int64, Int64, Int64, Int64)
-  ) {
-    makeRoom(for: 64)
+  func appendRow(_ row: (Int64, Int64, Int64, Int64, Int64)) {
+    makeRoom(for: 46)
     let start = state.pointee.used
     buffer.storeBytes(
       of: UInt8(ascii: "R"), toByteOffset: start, as: UInt8.self)
@@ -87,9 +85,7 @@ package struct Hash {
     store(row.2, at: start &+ 19)
     store(row.3, at: start &+ 28)
     store(row.4, at: start &+ 37)
-    store(row.5, at: start &+ 46)
-    store(row.6, at: start &+ 55)
-    state.pointee.used = start &+ 64
+    state.pointee.used = start &+ 46
   }
 
   /// Appends bytes as they are.

@@ -27,8 +27,8 @@ enum Sentence: Int {
   case countRingFullCalls
   case repairSequence
   case findUncovered
-  case takeBlock
-  case findRoot
+  case findLastBlock
+  case countBlock
   case addContent
   case addBlock
 
@@ -190,11 +190,12 @@ enum Sentence: Int {
         UNION ALL SELECT 8, 'thread', (SELECT max(thread) FROM thread))
       WHERE first <= last
       """
-    case .takeBlock:
+    case .findLastBlock:
       """
-      UPDATE meta SET value = value + 1 WHERE name = 'blocks' RETURNING value
+      SELECT value, (SELECT root FROM block ORDER BY block DESC LIMIT 1)
+      FROM meta WHERE name = 'blocks'
       """
-    case .findRoot: "SELECT root FROM block ORDER BY block DESC LIMIT 1"
+    case .countBlock: "UPDATE meta SET value = ?1 WHERE name = 'blocks'"
     case .addContent:
       "INSERT INTO block_content VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
     case .addBlock:

@@ -24,8 +24,9 @@ extension Writer {
     hash.appendRow(
       (
         Int64(bitPattern: first &+ UInt64(call.pointee.offset)),
-        Int64(bitPattern: call.pointee.time), cursor.pointee.working.row, 1,
-        Int64(bitPattern: cell.pointee.handle), cell.pointee.callback,
+        Int64(bitPattern: call.pointee.time),
+        cursor.pointee.working.row << 32 + cell.pointee.callback,
+        Int64(bitPattern: cell.pointee.handle),
         Int64(bitPattern: call.pointee.duration)
       ))
   }
@@ -114,12 +115,9 @@ extension Writer {
   }
 
   private mutating func addBlock(first: UInt64) throws(DatabaseError) {
-    var block = Block()
-    block.run = run
+    var block = try nextBlock()
     block.firstSequence = Int64(first)
     block.lastSequence = Int64(first) + Int64(batch.rowCount) - 1
-    block.number = try takeNumber()
-    block.previousRoot = try lastRoot()
     guard let root = chain.root(of: block) else { return }
     for index in 0..<ChainedTable.count {
       guard let table = ChainedTable(rawValue: index) else { continue }
@@ -131,21 +129,21 @@ extension Writer {
     statement.bind(3, block.firstSequence)
     statement.bind(4, block.lastSequence)
     try statement.run(binding: root, to: 5)
+    statements[.countBlock].bind(1, block.number)
+    try statements[.countBlock].run()
   }
 
-  private func takeNumber() throws(DatabaseError) -> Int64 {
-    let statement = statements[.takeBlock]
+  /// A block after the last one, which may be another process's.
+  ///
+  /// Its number is that of no block that ever was, also where the last ones
+  /// have been removed.
+  private func nextBlock() throws(DatabaseError) -> Block {
+    let statement = statements[.findLastBlock]
     guard try statement.step() else { throw .corrupt }
     defer { statement.reset() }
-    return statement.integer(0)
-  }
-
-  /// All zero where there is no block.
-  private func lastRoot() throws(DatabaseError) -> Digest {
-    let statement = statements[.findRoot]
-    guard try statement.step() else { return Digest() }
-    defer { statement.reset() }
-    return statement.digest(0) ?? Digest()
+    return Block(
+      number: statement.integer(0) + 1, run: run,
+      previousRoot: statement.digest(1) ?? Digest())
   }
 
   private func write(
