@@ -47,6 +47,8 @@ int main(int count, char **arguments) {
   const char *ending = count > 2 ? arguments[2] : "close";
   int rounds = count > 3 ? atoi(arguments[3]) : 3;
   options.history_path = arguments[1];
+  options.calls_per_second = UINT64_MAX;
+  options.ring_bytes = 1 << 16;
   check(cbr_registry_open(&options, &registry));
   for (int round = 0; round < rounds; round++) {
     check(CBR_REGISTER(registry, "the writer's", nothing, NULL, NULL, CBR_NONE,
@@ -58,6 +60,18 @@ int main(int count, char **arguments) {
     check(cbr_audit_note(registry, token, "a note of the writer's"));
     check(cbr_invalidate(token, CBR_REASON_ENDED));
     check(cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, NULL));
+  }
+  if (strcmp(ending, "flood") == 0) {
+    puts("somebody may lock the history now");
+    fflush(stdout);
+    getchar();
+    check(CBR_REGISTER(registry, "flood", nothing, NULL, NULL, CBR_NONE,
+                       &token));
+    for (int each = 0; each < 100000; each++) {
+      check(cbr_enter(token, &call));
+      check(cbr_leave(&call));
+    }
+    kill(getpid(), SIGKILL);
   }
   if (strcmp(ending, "kill") == 0) {
     check(CBR_REGISTER(registry, "late", nothing, NULL, NULL, CBR_NONE,
@@ -262,6 +276,24 @@ class AsWritten(Case):
         self.write()
         self.expect_intact()
 
+    def test_what_a_recovery_adds_is_covered(self):
+        with subprocess.Popen(
+                [writer, self.path, "flood"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            database = sqlite3.connect(self.path, isolation_level=None)
+            database.execute("BEGIN IMMEDIATE")
+            process.stdin.write(b"\n")
+            process.stdin.close()
+            self.assertEqual(process.wait(), -signal.SIGKILL)
+            database.close()
+        subprocess.run([COMMAND, "recover", self.path], check=True,
+                       capture_output=True)
+        self.assertEqual(self.ask("SELECT cause FROM loss"), 4)
+        self.assertEqual(self.ask(
+            "SELECT count(*) FROM block_content WHERE table_name = 'loss'"), 1)
+        self.expect_intact()
+
     def test_after_an_exit(self):
         self.write("exit")
         self.assertEqual(self.ask("SELECT ended FROM run"), "exit")
@@ -299,10 +331,13 @@ class AsWritten(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM block"), 0)
         self.assertIn("events after block 0 are in no block",
                       self.verify()[0])
-        self.write()
+        self.write("kill", status=-signal.SIGKILL)
         self.assertEqual(self.ask(evidence), "on")
         self.assertIn("events before block 1 are in no block",
                       self.verify()[0])
+        subprocess.run([COMMAND, "recover", self.path], env=empty, check=True,
+                       capture_output=True)
+        self.assertEqual(self.ask(evidence), "off: no libcrypto")
         result = subprocess.run([COMMAND, "verify", self.path], env=empty,
                                 capture_output=True, text=True)
         self.assertEqual(

@@ -57,6 +57,9 @@ struct BlockChain: ~Copyable {
     Memory.release(contents)
   }
 
+  /// What `run` says where there is no chain for lack of the hash.
+  static var missing: StaticString { "off: no libcrypto" }
+
   var isOn: Bool { hash != nil }
 
   subscript(table: ChainedTable) -> Content { contents[table.rawValue] }

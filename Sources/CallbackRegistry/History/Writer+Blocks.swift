@@ -63,7 +63,11 @@ extension Writer {
   mutating func writeLastBlock() throws(DatabaseError) {
     batch.clear()
     chain.clear()
-    try writeBlock(first: takeSequences())
+    if chain.isOn {
+      try writeBlock(first: takeSequences())
+    } else {
+      try Run.noteEvidence(of: run, BlockChain.missing, on: connection)
+    }
   }
 
   /// The same in a transaction of its own.
