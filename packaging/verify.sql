@@ -14,11 +14,11 @@
 .mode list
 BEGIN;
 
--- What its rows are called, and what is hashed of which, for each table.
+-- For each table what its rows are called, and what is hashed of which.
 CREATE TEMP TABLE source (
-  name TEXT PRIMARY KEY, rows TEXT, columns TEXT, condition TEXT DEFAULT '1');
-INSERT INTO source (name, rows, columns) VALUES
-  ('call', 'calls',
+  pattern TEXT PRIMARY KEY, rows TEXT, columns TEXT, condition TEXT DEFAULT '1');
+INSERT INTO source (pattern, rows, columns) VALUES
+  ('call_[0-9]*', 'calls',
     'sequence, time_ns, ring * 4294967296 + callback, token, argument'),
   ('callback', 'callbacks', 'callback, label'),
   ('control_event', 'control events',
@@ -39,21 +39,21 @@ INSERT INTO source (name, rows, columns) VALUES
     'thread, run, ring, number, kernel_number, name, began_sequence, '
     || 'began_time_ns');
 UPDATE source SET condition = 'kind = 1 AND ring BETWEEN 0 AND 2147483647 '
-  || 'AND callback BETWEEN 0 AND 4294967295' WHERE name = 'call';
+  || 'AND callback BETWEEN 0 AND 4294967295' WHERE rows = 'calls';
 
--- The tables that there are, of calls each segment's.
+-- The tables that there are, of calls each segment's. Their names become parts
+-- of queries, so no others are believed.
 CREATE TEMP TABLE place (
   name TEXT PRIMARY KEY, rows TEXT, columns TEXT, condition TEXT,
   is_there INTEGER);
 INSERT INTO place
-SELECT t.name, coalesce(s.rows, t.name), s.columns, s.condition, EXISTS (
-  SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = t.name)
-FROM (SELECT name FROM main.sqlite_schema
-      WHERE type = 'table' AND name GLOB 'call_[0-9]*'
-    UNION SELECT table_name FROM main.block_content
-    UNION SELECT name FROM source WHERE name <> 'call') t
+SELECT t.name, coalesce(s.rows, 'unknown rows'), s.columns, s.condition,
+  EXISTS (SELECT 1 FROM main.sqlite_schema
+    WHERE type = 'table' AND name = t.name)
+FROM (SELECT name FROM main.sqlite_schema WHERE type = 'table'
+    UNION SELECT table_name FROM main.block_content) t
 LEFT JOIN source s
-  ON s.name = CASE WHEN t.name GLOB 'call_[0-9]*' THEN 'call' ELSE t.name END;
+  ON t.name GLOB s.pattern AND t.name NOT GLOB '*[^a-z0-9_]*';
 
 -- What each block has of each table.
 CREATE TEMP TABLE part (
@@ -62,8 +62,8 @@ CREATE TEMP TABLE part (
   PRIMARY KEY (block, name)) WITHOUT ROWID;
 INSERT INTO part
 SELECT c.block, c.table_name, c.first_row, c.last_row, c.rows, c.content,
-  CASE WHEN p.is_there THEN printf('SELECT %s FROM %s '
-    || 'WHERE %s AND rowid BETWEEN %d AND %d ORDER BY rowid', p.columns,
+  CASE WHEN p.is_there AND p.columns IS NOT NULL THEN printf('SELECT %s '
+    || 'FROM %s WHERE %s AND rowid BETWEEN %d AND %d ORDER BY rowid', p.columns,
     p.name, p.condition, c.first_row, c.last_row) END, NULL, NULL
 FROM main.block_content c LEFT JOIN place p ON p.name = c.table_name;
 

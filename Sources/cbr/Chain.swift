@@ -63,7 +63,8 @@ extension ChainedTable {
       let isIt =
         table == .call
         ? name.hasPrefix("call_")
-          && name.dropFirst(5).first?.isWholeNumber == true
+          && name.utf8.dropFirst(5).first.map { 48...57 ~= $0 } == true
+          && name.utf8.allSatisfy(Self.isPlain)
         : name == table.name.description
       if isIt {
         self = table
@@ -71,6 +72,14 @@ extension ChainedTable {
       }
     }
     return nil
+  }
+
+  /// Names become parts of queries, so that nothing else is believed.
+  private static func isPlain(_ character: UInt8) -> Bool {
+    switch Unicode.Scalar(character) {
+    case "a"..."z", "0"..."9", "_": true
+    default: false
+    }
   }
 
   /// What its rows are called.

@@ -71,7 +71,7 @@ extension Verification {
   }
 
   private mutating func noteState(_ state: Part.State, of part: Part) {
-    let rows = ChainedTable(named: part.table)?.rows ?? part.table
+    let rows = ChainedTable(named: part.table)?.rows ?? "unknown rows"
     switch state {
     case .right, .purged: break
     case .changed: note("content of block ", part.block, " differs: \(rows)")
@@ -86,13 +86,9 @@ extension Verification {
   private func state(
     of part: Part, _ reader: borrowing Reader
   ) throws -> Part.State {
-    let isPurged = purges.contains { purge in
-      purge.table == part.table && purge.first <= part.first
-        && purge.last >= part.last
-    }
     guard tables.contains(part.table),
       let table = ChainedTable(named: part.table)
-    else { return isPurged ? .purged : .dropped }
+    else { return isPurged(part) ? .purged : .dropped }
     let query = """
       SELECT \(table.columns) FROM \(part.table) \
       WHERE \(table.condition) \
@@ -102,7 +98,14 @@ extension Verification {
     try reader.visit(query) { $0.add(to: hash) }
     if hash.end() == part.content { return .right }
     let rows = try reader.count(part.table, from: part.first, to: part.last)
-    if rows == 0, isPurged { return .purged }
+    if rows == 0, isPurged(part) { return .purged }
     return rows == part.rows ? .changed : rows < part.rows ? .missing : .added
+  }
+
+  private func isPurged(_ part: Part) -> Bool {
+    purges.contains { purge in
+      purge.table == part.table && purge.first <= part.first
+        && purge.last >= part.last
+    }
   }
 }

@@ -557,6 +557,19 @@ class ChangedByHand(Case):
         self.expect("root of block 2 differs",
                     "block 3 does not follow the one before")
 
+    def test_a_name_that_would_be_a_command(self):
+        harm = self.folder / "harm"
+        name = f"call_1 WHERE writefile('{harm}', 1) --"
+        self.change(f"""
+            CREATE TABLE "{name}" (kind, ring, callback, sequence, time_ns,
+              token, argument);
+            INSERT INTO "{name}" VALUES (1, 1, 1, 1, 1, 1, 1);
+            INSERT INTO block_content VALUES ("{name}", 2, 1, 1, 1,
+              zeroblob(32))""")
+        self.expect("root of block 2 differs",
+                    "table of block 2 is missing: unknown rows")
+        self.assertFalse(harm.exists())
+
     def test_a_block_less(self):
         self.change("DELETE FROM block WHERE block = 2")
         lines = self.verify()[0]
