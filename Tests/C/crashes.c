@@ -189,6 +189,7 @@ static void expect_deeds(uint64_t unsure) {
   EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'crash'"));
   check_history(&kept);
   expect_no_rows(&kept, "SELECT * FROM losses");
+  expect_intact(&kept);
 }
 
 static void A4_everythingSurvivesAKill(void) {
@@ -282,6 +283,7 @@ static void J20_aRingWithoutRoomOnTheDisk(void) {
                             "'no room for a ring on the disk%'"));
   EQUAL(100, number_in(&kept, "SELECT count(*) FROM call"));
   expect_no_rows(&kept, "SELECT * FROM violations");
+  expect_intact(&kept);
   end();
 }
 

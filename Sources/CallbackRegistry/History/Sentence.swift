@@ -30,8 +30,13 @@ enum Sentence: Int {
   case oldestCalls
   case oldestEvent
   case boundOfEvents
+  case findUncovered
+  case findLastBlock
+  case countBlock
+  case addContent
+  case addBlock
 
-  static var count: Int { boundOfEvents.rawValue + 1 }
+  static var count: Int { addBlock.rawValue + 1 }
 
   var sql: StaticString {
     switch self {
@@ -209,6 +214,35 @@ enum Sentence: Int {
       FROM (SELECT max(sequence) + 1 AS bound FROM (
         SELECT sequence FROM control_event ORDER BY sequence LIMIT ?1))
       WHERE bound IS NOT NULL
+      """
+    // The numbers are those of ChainedTable.
+    case .findUncovered:
+      """
+      SELECT number, coalesce((SELECT last_row FROM block_content
+          WHERE table_name = name ORDER BY block DESC LIMIT 1), 0) + 1 AS first,
+        last
+      FROM (SELECT 1 AS number, 'callback' AS name,
+          (SELECT max(callback) FROM callback) AS last
+        UNION ALL SELECT 3, 'fault', (SELECT max(fault) FROM fault)
+        UNION ALL SELECT 4, 'loss', (SELECT max(loss) FROM loss)
+        UNION ALL SELECT 6, 'purge', (SELECT max(purge) FROM purge)
+        UNION ALL SELECT 7, 'site', (SELECT max(site) FROM site)
+        UNION ALL SELECT 8, 'thread', (SELECT max(thread) FROM thread))
+      WHERE first <= last
+      """
+    case .findLastBlock:
+      """
+      SELECT value, (SELECT root FROM block ORDER BY block DESC LIMIT 1)
+      FROM meta WHERE name = 'blocks'
+      """
+    case .countBlock: "UPDATE meta SET value = ?1 WHERE name = 'blocks'"
+    case .addContent:
+      "INSERT INTO block_content VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    case .addBlock:
+      """
+      INSERT INTO block SELECT ?1, ?2, ?3, ?4,
+        coalesce((SELECT root FROM block ORDER BY block DESC LIMIT 1),
+          zeroblob(32)), ?5
       """
     }
   }

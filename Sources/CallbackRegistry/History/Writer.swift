@@ -14,6 +14,7 @@
 //     writeCells                what is added to the rows of handles
 //     writeRows                 calls and control events
 //     writeAccounts             aggregates, losses, positions, clock, faults
+//     writeBlock                tamper evidence
 //     commit or revert
 
 import CPlatform
@@ -39,6 +40,7 @@ struct Writer: ~Copyable {
   var sites = Names()
   var refusals: RefusalTable
   let scratch: Scratch
+  var chain: BlockChain
 
   /// No event past this is taken at its first sight.
   var watermark: UInt64 = 0
@@ -89,6 +91,7 @@ struct Writer: ~Copyable {
     recovering deadClock: consuming TickClock? = nil
   ) throws(DatabaseError) {
     isRecovering = deadClock != nil
+    let isInFile = history.pointee.path != nil || deadClock != nil
     guard let batch = Batch(), let tokens = TokenCache(),
       let refusals = RefusalTable(),
       let clock = deadClock
@@ -102,6 +105,7 @@ struct Writer: ~Copyable {
       text.append(path)
       text.append("-wal")
     }
+    let chain = try BlockChain.make(isInFile: isInFile)
     let segments = try Segments(
       of: database.connection, limits: history.pointee.limits)
     let statements = try Statements.prepare(
@@ -119,6 +123,7 @@ struct Writer: ~Copyable {
     self.scratch = scratch
     self.logName = logName
     wallClock = Ahead(history.pointee.wallClockAtOpening)
+    self.chain = chain
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
     lastLooking = lastWriting
