@@ -50,6 +50,7 @@ int main(int count, char **arguments) {
   options.history_path = arguments[1];
   options.calls_per_second = UINT64_MAX;
   options.ring_bytes = 1 << 16;
+  if (strcmp(ending, "idle") == 0) options.level = CBR_LEVEL_OFF;
   check(cbr_registry_open(&options, &registry));
   int waits = strcmp(ending, "step") == 0;
   int is_busy = strcmp(ending, "busy") == 0;
@@ -321,7 +322,10 @@ class AsWritten(Case):
         self.write("kill", status=-signal.SIGKILL)
         file, = pathlib.Path(f"{self.path}.rings").iterdir()
         file.write_bytes(b"no rings at all")
-        self.write()
+        events = self.ask("SELECT max(sequence) FROM control_event")
+        self.write("idle", "0")
+        self.assertEqual(self.ask("SELECT max(sequence) FROM control_event"),
+                         events)
         self.assertEqual(self.ask("SELECT count(*) FROM fault"), 1)
         self.assertEqual(self.ask(
             "SELECT last_row FROM block_content WHERE table_name = 'fault'"),
