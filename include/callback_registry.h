@@ -235,6 +235,35 @@ enum {
   CBR_STRICT_LEAKS = 1u    /* print what is still live at close to stderr */
 };
 
+/* What becomes of an event for which its thread's memory has no room. */
+enum {
+  CBR_OVERFLOW_BLOCK = 1, /* it waits, block_timeout_ns at most; then a call is
+                             counted, and another event lost */
+  CBR_OVERFLOW_COUNT = 2, /* calls only: they are counted, exactly */
+  CBR_OVERFLOW_DROP = 3,  /* it is lost at once; the table `loss` says how many
+                             were */
+  CBR_OVERFLOW_ABORT = 4  /* the process is aborted: better no program than one
+                             without its history */
+};
+
+typedef enum cbr_history_state {
+  CBR_HISTORY_OFF = 0,
+  CBR_HISTORY_GOOD = 1,
+  CBR_HISTORY_DEGRADED = 2  /* it cannot be written; losses are counted */
+} cbr_history_state;
+
+/* Told when a history can no longer be written, when it can be again, and, at
+ * most once a second, that events were lost.
+ *   context   the options' history_context
+ *   state     CBR_HISTORY_GOOD or CBR_HISTORY_DEGRADED
+ *   sentence  which file, why, and what can be done; valid until it returns
+ * Threads: on the thread that writes the history, with no lock held; nothing
+ * is written before it returns. cbr_audit_flush is CBR_E_WOULD_DEADLOCK there,
+ * and cbr_registry_close CBR_DEFERRED. It is not called any more when the
+ * registry's close has returned CBR_OK. */
+typedef void (*cbr_history_changed)(void *context, cbr_history_state state,
+                                    const char *sentence);
+
 typedef struct cbr_registry_options {
   size_t size;              /* sizeof(cbr_registry_options) */
   const char *label;        /* at most 255 bytes; NULL: "registry" */
@@ -249,17 +278,38 @@ typedef struct cbr_registry_options {
                                counted; 0: 100 000; UINT64_MAX: no limit */
   uint64_t block_timeout_ns; /* how long an event other than a call waits for
                                room before it is counted as lost; 0: 1 s */
+  /* How much the history keeps. What is beyond is deleted, the oldest first
+   * and calls before other events, and its table `purge` says so. UINT64_MAX:
+   * no limit. */
+  uint64_t max_bytes;        /* on the disk, with what is beside history_path;
+                                at least 4 MiB; 0: 1 GiB. The file keeps the
+                                size that it once had */
+  uint64_t max_calls;        /* rows of calls, of which at least 8/9 stay; at
+                                least 10 000; 0: no limit, but in memory
+                                1 125 000 */
+  uint64_t max_events;       /* rows of other events; at least 10 000; 0: no
+                                limit */
+  uint64_t max_call_age_ns;  /* by the machine's monotonic clock, which does */
+  uint64_t max_event_age_ns; /* not go on while it is off; 0: no limit */
+  uint32_t calls_overflow;   /* CBR_OVERFLOW_...; 0: COUNT */
+  uint32_t events_overflow;  /* of other events; 0: BLOCK */
+  cbr_history_changed history_changed; /* NULL: nobody is told */
+  void *history_context;               /* passed on */
 } cbr_registry_options;
-#define CBR_REGISTRY_OPTIONS_INIT \
-  { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0 }
+#define CBR_REGISTRY_OPTIONS_INIT                                        \
+  { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0, 0, NULL, NULL }
 
 /* Opens a registry and its history.
  *   options  borrowed; NULL: defaults, history in memory
  *   out      receives the registry
  * CBR_OK; CBR_E_INVALID options; CBR_E_NOMEM; CBR_E_LIMIT too many slots;
  * CBR_E_AUDIT the history cannot be opened: not a database, of another
- * program, of a newer version, or not writable (cbr_last_error names the
- * remedy; the file is left as it was).
+ * program, of a newer version, not writable, or on a network file system
+ * (cbr_last_error names the remedy; the file is left as it was).
+ * A history that is damaged is renamed, with its log, and another one made
+ * that names it; the same is done while it is open, and when its file has been
+ * removed or replaced. The table `fault` says so.
  * Beside history_path is a directory, history_path.rings, with a file for each
  * process that records: what a call has recorded is there when it returns, and
  * survives the death of the process. Opening a history takes over what dead
@@ -293,11 +343,12 @@ cbr_status cbr_registry_close(cbr_registry registry, uint64_t timeout_ns);
  * closed the next call opens a new one; so does a forked child. */
 cbr_registry cbr_registry_shared(void);
 
-typedef enum cbr_history_state {
-  CBR_HISTORY_OFF = 0,
-  CBR_HISTORY_GOOD = 1,
-  CBR_HISTORY_DEGRADED = 2  /* it cannot be written; losses are counted */
-} cbr_history_state;
+/* Whether what is recorded and not yet written survives the process's death. */
+typedef enum cbr_crash_protection {
+  CBR_CRASH_PROTECTION_OFF = 0,     /* in memory, or no file could be made */
+  CBR_CRASH_PROTECTION_IN_PART = 1, /* the disk had no room for some threads */
+  CBR_CRASH_PROTECTION_ON = 2
+} cbr_crash_protection;
 
 typedef struct cbr_statistics {
   size_t size;
@@ -321,10 +372,12 @@ typedef struct cbr_statistics {
   uint64_t events_lost;
   uint32_t history_state;     /* cbr_history_state */
   uint32_t asymmetric;        /* 1: membarrier; 0: full fences */
+  uint32_t crash_protection;  /* cbr_crash_protection */
+  uint32_t reserved;
 } cbr_statistics;
 #define CBR_STATISTICS_INIT \
   { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0 }
+    0, 0, 0, 0, 0, 0 }
 
 /* Fills a snapshot of a registry's counters.
  *   out  its size field must be set (CBR_STATISTICS_INIT)
@@ -627,8 +680,8 @@ enum {
 /* Waits until all events whose calls returned before are kept.
  *   achieved  receives the number of events kept there; may be NULL
  * CBR_OK; CBR_E_INVALID; CBR_E_TIMEOUT; CBR_E_AUDIT the history cannot be
- * written. Legal in callbacks and atexit handlers. Blocking: up to
- * timeout_ns. */
+ * written; CBR_E_WOULD_DEADLOCK called by cbr_history_changed. Legal in
+ * callbacks and atexit handlers. Blocking: up to timeout_ns. */
 cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
                            uint64_t timeout_ns, uint64_t *achieved);
 

@@ -23,6 +23,16 @@ package func cbr_registry_open(
     chosen.ringBytes = options.pointee.ring_bytes
     chosen.callsPerSecond = options.pointee.calls_per_second
     chosen.blockTimeoutNanoseconds = options.pointee.block_timeout_ns
+    chosen.maxBytes = options.pointee.max_bytes
+    chosen.maxCalls = options.pointee.max_calls
+    chosen.maxEvents = options.pointee.max_events
+    chosen.maxCallAge = options.pointee.max_call_age_ns
+    chosen.maxEventAge = options.pointee.max_event_age_ns
+    chosen.callPolicy = options.pointee.calls_overflow
+    chosen.eventPolicy = options.pointee.events_overflow
+    chosen.historyChanged = unsafeBitCast(
+      options.pointee.history_changed, to: StateChanged?.self)
+    chosen.historyContext = options.pointee.history_context
   }
   return Opening.open(chosen, out: out).inC
 }

@@ -52,6 +52,26 @@ int32_t cbr_file_open(const char *path) {
   return CBR_FILE_FAILED;
 }
 
+int32_t cbr_lock_open(const char *path) {
+  int file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return file < 0 ? CBR_FILE_FAILED : file;
+}
+
+int32_t cbr_lock_take(int32_t file) {
+  if (!lock_file(file))
+    return errno == EAGAIN || errno == EACCES ? CBR_FILE_IN_USE
+                                              : CBR_FILE_FAILED;
+  struct stat found;
+  if (fstat(file, &found) == 0 && found.st_nlink > 0) return file;
+  cbr_lock_give(file);
+  return CBR_FILE_GONE;
+}
+
+void cbr_lock_give(int32_t file) {
+  struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  fcntl(file, F_OFD_SETLK, &whole);
+}
+
 void cbr_file_close(int32_t file) { close(file); }
 
 uint64_t cbr_file_bytes(int32_t file) {
@@ -81,6 +101,16 @@ void *cbr_file_extend(int32_t file, uint64_t offset, uint64_t bytes) {
 
 void cbr_file_unmap(void *memory, uint64_t bytes) { munmap(memory, bytes); }
 
+bool cbr_file_reserve(const char *path, uint64_t bytes) {
+  int file =
+      open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  bool has_room = posix_fallocate(file, 0, (off_t)bytes) == 0;
+  close(file);
+  if (!has_room) unlink(path);
+  return has_room;
+}
+
 bool cbr_file_rename(const char *from, const char *to) {
   return rename(from, to) == 0;
 }
@@ -101,3 +131,32 @@ const char *cbr_directory_next(void *directory) {
 }
 
 void cbr_directory_close(void *directory) { closedir(directory); }
+
+bool cbr_path_identity(const char *path, uint64_t *device,
+                       uint64_t *inode) {
+  struct stat found;
+  if (stat(path, &found) != 0) return false;
+  *device = (uint64_t)found.st_dev;
+  *inode = (uint64_t)found.st_ino;
+  return true;
+}
+
+uint64_t cbr_path_bytes(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 ? (uint64_t)found.st_size : 0;
+}
+
+uint64_t cbr_directory_bytes(const char *path) {
+  DIR *directory = opendir(path);
+  if (!directory) return 0;
+  uint64_t bytes = 0;
+  for (struct dirent *each; (each = readdir(directory));) {
+    struct stat found;
+    int status = fstatat(dirfd(directory), each->d_name, &found,
+                         AT_SYMLINK_NOFOLLOW);
+    if (status == 0 && S_ISREG(found.st_mode))
+      bytes += (uint64_t)found.st_size;
+  }
+  closedir(directory);
+  return bytes;
+}

@@ -4,18 +4,43 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "CPlatform.h"
 
-/* Files beside a history have its name and up to 8 bytes more, or are in a
+/* Files beside a history have its name and up to 21 bytes more, or are in a
  * directory whose name has 6 bytes more, by names of 45 bytes. */
-enum { ENDING_BYTES = 8, NAME_IN_DIRECTORY_BYTES = 6 + 1 + 45 };
+enum { ENDING_BYTES = 21, NAME_IN_DIRECTORY_BYTES = 6 + 1 + 45 };
 
 static bool is_too_long(const char *path) {
   const char *slash = strrchr(path, '/');
   return strlen(slash ? slash + 1 : path) + ENDING_BYTES > NAME_MAX ||
          strlen(path) + NAME_IN_DIRECTORY_BYTES >= PATH_MAX;
+}
+
+/* File systems that other machines can change, or that their own server only
+ * seems to share memory and locks for (statfs(2), linux/magic.h; coda.h,
+ * ceph.h and lustre's own headers for what that lacks). */
+static bool is_remote(const char *directory) {
+  struct statfs system;
+  if (statfs(directory, &system) != 0) return false;
+  switch ((uint32_t)system.f_type) {
+    case 0x6969:     /* NFS */
+    case 0x517B:     /* SMB */
+    case 0xFF534D42: /* CIFS */
+    case 0xFE534D42: /* SMB2 */
+    case 0x564C:     /* NCP */
+    case 0x5346414F: /* AFS */
+    case 0x73757245: /* Coda */
+    case 0x01021997: /* 9P */
+    case 0x00C36400: /* Ceph */
+    case 0x0BD00BD0: /* Lustre */
+    case 0x7461636F: /* OCFS2 */
+    case 0x01161970: /* GFS2 */
+      return true;
+    default: return false;
+  }
 }
 
 int cbr_path_obstacle(const char *path) {
@@ -40,6 +65,7 @@ int cbr_path_obstacle(const char *path) {
     result = errno == EROFS    ? CBR_PATH_FILE_SYSTEM_READ_ONLY
              : errno == ENOENT ? CBR_PATH_NO_DIRECTORY
                                : CBR_PATH_DIRECTORY_READ_ONLY;
+  else if (is_remote(directory)) result = CBR_PATH_IS_REMOTE;
   cbr_release(directory);
   return result;
 }

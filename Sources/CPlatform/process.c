@@ -63,6 +63,8 @@ void cbr_print_error(const char *text, size_t bytes) {
   if (write(STDERR_FILENO, text, bytes) < 0) return;
 }
 
+void cbr_abort(void) { abort(); }
+
 void cbr_host_name(char *text, size_t size) {
   struct utsname system;
   text[0] = 0;

@@ -233,7 +233,7 @@ class AsWritten(Case):
     def test_covers_all_rows(self):
         self.write()
         for table in ("call_000001", "control_event", "note", "callback",
-                      "site", "thread"):
+                      "site"):
             self.assertEqual(
                 self.ask(f"SELECT count(*) FROM {table}"),
                 self.ask("SELECT sum(rows) FROM block_content "
@@ -451,7 +451,6 @@ class ChangedByHand(Case):
         "purge": ("rows = rows + 1", "purges"),
         "callback": ("label = 'another'", "callbacks"),
         "site": ("line = line + 1", "sites"),
-        "thread": ("name = 'another'", "threads"),
     }
 
     def test_a_changed_row(self):

@@ -59,8 +59,8 @@ static inline cbr_registry open_with_history(history *it, const char *label,
 
 static inline void remove_history(history *it) {
   remove_rings_(it);
-  const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-  for (int each = 0; each < 4; each++) {
+  const char *const ends[] = {"", "-wal", "-shm", "-journal", ".lease"};
+  for (int each = 0; each < 5; each++) {
     char path[96];
     snprintf(path, sizeof path, "%.79s%s", it->path, ends[each]);
     unlink(path);

@@ -176,6 +176,13 @@ static void bad_strictness(cbr_registry_options *o) { o->strictness = 2; }
 static void odd_ring(cbr_registry_options *o) { o->ring_bytes = 5000; }
 static void small_ring(cbr_registry_options *o) { o->ring_bytes = 2048; }
 static void large_ring(cbr_registry_options *o) { o->ring_bytes = 2u << 30; }
+static void odd_calls(cbr_registry_options *o) { o->calls_overflow = 5; }
+static void counted_events(cbr_registry_options *o) {
+  o->events_overflow = CBR_OVERFLOW_COUNT;
+}
+static void few_bytes(cbr_registry_options *o) { o->max_bytes = 4095; }
+static void few_calls(cbr_registry_options *o) { o->max_calls = 9999; }
+static void few_events(cbr_registry_options *o) { o->max_events = 1; }
 static void empty_path(cbr_registry_options *o) { o->history_path = ""; }
 
 static void G6_badOptionsOpenNothing(void) {
@@ -190,6 +197,11 @@ static void G6_badOptionsOpenNothing(void) {
   bad_option(odd_ring, "ring_bytes");
   bad_option(small_ring, "ring_bytes");
   bad_option(large_ring, "ring_bytes");
+  bad_option(odd_calls, "calls_overflow");
+  bad_option(counted_events, "events_overflow");
+  bad_option(few_bytes, "max_bytes");
+  bad_option(few_calls, "max_calls");
+  bad_option(few_events, "max_events");
   bad_option(empty_path, "history_path");
   LONGER(cbr_registry_options) longer = {CBR_REGISTRY_OPTIONS_INIT, {0}};
   LENGTHEN(longer, 1);

@@ -15,12 +15,13 @@ final class TestHistory: @unchecked Sendable {
 
   init(
     path: String?, ringBytes: UInt64 = 2 << 20, callsPerSecond: UInt64 = .max,
-    blockTimeoutNanoseconds: UInt64 = 1_000_000_000
+    blockTimeoutNanoseconds: UInt64 = 1_000_000_000,
+    limits: HistoryLimits? = nil
   ) throws {
     self.path = path
     pointer = try Self.open(
       path, ringBytes: ringBytes, callsPerSecond: callsPerSecond,
-      blockTimeoutNanoseconds: blockTimeoutNanoseconds)
+      blockTimeoutNanoseconds: blockTimeoutNanoseconds, limits: limits)
   }
 
   deinit { if !isReleased { _ = pointer.release(until: .after(second)) } }
@@ -33,7 +34,8 @@ final class TestHistory: @unchecked Sendable {
 
   static func open(
     _ path: String?, ringBytes: UInt64 = 2 << 20,
-    callsPerSecond: UInt64 = .max, blockTimeoutNanoseconds: UInt64 = second
+    callsPerSecond: UInt64 = .max, blockTimeoutNanoseconds: UInt64 = second,
+    limits: HistoryLimits? = nil
   ) throws -> HistoryPointer {
     // Ticks must not become another clock's while the history is open.
     _ = CallbackRegistry.Process.currentThread()
@@ -45,7 +47,7 @@ final class TestHistory: @unchecked Sendable {
         HistoryPointer.open(
           HistoryOptions(
             path: path, ringBytes: ringBytes, callsPerSecond: callsPerSecond,
-            blockTimeoutNanoseconds: blockTimeoutNanoseconds),
+            blockTimeoutNanoseconds: blockTimeoutNanoseconds, limits: limits),
           status: &status, problem: &text)
       }
       return path.map { $0.withCString { open($0) } } ?? open(nil)

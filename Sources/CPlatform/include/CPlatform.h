@@ -134,7 +134,7 @@ CBR_PRIVATE uint64_t cbr_random(void);
 
 /* ---------------------------------------------------------------- files -- */
 
-enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2 };
+enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2, CBR_FILE_GONE = -3 };
 
 /* Makes a file that must not exist, readable by its owner alone, and locks it
  * until it is closed or the process ends. Or CBR_FILE_FAILED. */
@@ -142,6 +142,13 @@ CBR_PRIVATE int32_t cbr_file_make(const char *path);
 /* Opens and locks such a file. Or CBR_FILE_IN_USE, while another process or
  * description has it; CBR_FILE_FAILED. */
 CBR_PRIVATE int32_t cbr_file_open(const char *path);
+/* Opens a file that processes lock in turn, made when it is missing. Or
+ * CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_lock_open(const char *path);
+/* Locks it, and returns it. Or CBR_FILE_IN_USE; CBR_FILE_GONE, when its name
+ * has been removed and it is to be opened anew; CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_lock_take(int32_t file);
+CBR_PRIVATE void cbr_lock_give(int32_t file);
 CBR_PRIVATE void cbr_file_close(int32_t file);
 CBR_PRIVATE uint64_t cbr_file_bytes(int32_t file);
 /* Reads all of the bytes; false if there are fewer, or they cannot be read. */
@@ -152,6 +159,9 @@ CBR_PRIVATE bool cbr_file_read(int32_t file, void *memory, uint64_t offset,
 CBR_PRIVATE void *cbr_file_extend(int32_t file, uint64_t offset,
                                   uint64_t bytes);
 CBR_PRIVATE void cbr_file_unmap(void *memory, uint64_t bytes);
+/* Makes a file of so many bytes, all of which are on the disk; false, and
+ * there is none: there is no room. */
+CBR_PRIVATE bool cbr_file_reserve(const char *path, uint64_t bytes);
 CBR_PRIVATE bool cbr_file_rename(const char *from, const char *to);
 CBR_PRIVATE bool cbr_file_remove(const char *path);
 
@@ -164,6 +174,13 @@ CBR_PRIVATE void cbr_directory_remove(const char *path);
 CBR_PRIVATE void *cbr_directory_open(const char *path);
 CBR_PRIVATE const char *cbr_directory_next(void *directory);
 CBR_PRIVATE void cbr_directory_close(void *directory);
+/* Which file a path names, without opening it; false: none. */
+CBR_PRIVATE bool cbr_path_identity(const char *path, uint64_t *device,
+                                   uint64_t *inode);
+/* The size of a file, and of all files in a directory, without opening them;
+ * 0: there is none. */
+CBR_PRIVATE uint64_t cbr_path_bytes(const char *path);
+CBR_PRIVATE uint64_t cbr_directory_bytes(const char *path);
 
 /* --------------------------------------------------------------- checks -- */
 
@@ -250,6 +267,8 @@ CBR_PRIVATE uint64_t cbr_fork_handlers(void);
 CBR_PRIVATE const char *cbr_setting(const char *name);
 
 /* Writes text to stderr, whole or not at all. */
+/* Ends the process by SIGABRT. */
+CBR_PRIVATE _Noreturn void cbr_abort(void);
 CBR_PRIVATE void cbr_print_error(const char *text, size_t bytes);
 
 /* What run.* columns of the history need. Each fills at most `size` bytes
@@ -266,7 +285,7 @@ CBR_PRIVATE char *cbr_absolute_path(const char *path);
 enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
        CBR_PATH_FILE_SYSTEM_READ_ONLY, CBR_PATH_IS_DIRECTORY,
        CBR_PATH_IS_NO_FILE, CBR_PATH_IS_ONE_BYTE, CBR_PATH_READ_ONLY,
-       CBR_PATH_TOO_LONG };
+       CBR_PATH_TOO_LONG, CBR_PATH_IS_REMOTE };
 CBR_PRIVATE int cbr_path_obstacle(const char *path);
 
 /* ----------------------------------------------------------- test hooks -- */

@@ -13,7 +13,8 @@ enum Admission {
     let obstacle = cbr_path_obstacle(path)
     switch obstacle {
     case Int32(CBR_PATH_IS_DIRECTORY), Int32(CBR_PATH_IS_NO_FILE),
-      Int32(CBR_PATH_IS_ONE_BYTE), Int32(CBR_PATH_TOO_LONG):
+      Int32(CBR_PATH_IS_ONE_BYTE), Int32(CBR_PATH_TOO_LONG),
+      Int32(CBR_PATH_IS_REMOTE):
       throw .obstacle(obstacle)
     default: break
     }
@@ -22,7 +23,7 @@ enum Admission {
   /// Returns whether the database is empty, and a history is to be made.
   static func check(_ connection: Connection) throws(OpeningError) -> Bool {
     if connection.isReadOnly { throw .readOnly }
-    let application: Int64
+    var application: Int64 = 0
     let format: Int64
     let tables: Int64
     do throws(DatabaseError) {
@@ -33,7 +34,10 @@ enum Admission {
       format = try connection.integer("PRAGMA user_version") ?? 0
       tables =
         try connection.integer("SELECT count(*) FROM sqlite_schema") ?? 0
-    } catch { throw .database(error) }
+    } catch {
+      let isOurs = application == Schema.applicationIdentifier
+      throw isOurs && error.isDamage ? .damaged(error) : .database(error)
+    }
     if application == Schema.applicationIdentifier {
       if format > Schema.format { throw .newer(format: format) }
       return tables == 0

@@ -39,6 +39,7 @@ struct LossRow {
   let count: UInt64
   let firstTime: UInt64
   let lastTime: UInt64
+  var isDropped = false
 }
 
 /// What has been read from the rings and is written in one transaction.
@@ -59,6 +60,8 @@ struct Batch: ~Copyable {
   var events = 0
   /// Events without a row: counted calls, and changes of rows.
   var updates: UInt64 = 0
+  /// Calls have no rows because the log has no room for them.
+  var isUnderPressure = false
   var overBudget: UInt64 = 0
   var overRing: UInt64 = 0
   /// In nanoseconds, of calls that became rows.

@@ -34,6 +34,12 @@ struct Budget {
     availableBefore = available
   }
 
+  /// No call may become a row until it is filled again.
+  mutating func exhaust() {
+    available = 0
+    availableBefore = 0
+  }
+
   /// Whether one more call may become a row.
   @inline(__always)
   mutating func take() -> Bool {

@@ -5,9 +5,12 @@ import CSQLite
 /// A connection to a database.
 ///
 /// A copy names the same one. SQLite is told not to lock it: whoever uses it
-/// has its turn (`Turn`).
+/// has its turn (`Turn`). What changes the database is done by `alone` or
+/// `transaction`, which also keep other processes from it.
 struct Connection {
   private let raw: OpaquePointer
+  /// None in memory.
+  private(set) var lease: LeasePointer?
 
   /// Opens a database file, made when it is missing, or one in memory.
   static func open(
@@ -26,8 +29,53 @@ struct Connection {
     return Connection(raw: raw)
   }
 
+  /// Makes writing a matter of one process at a time.
+  mutating func share(
+    _ path: UnsafePointer<CChar>
+  ) throws(DatabaseError) {
+    lease = try Lease.make(of: path)
+  }
+
   /// Every statement must have been finalized.
-  func close() { sqlite3_close(raw) }
+  ///
+  /// The last connection of all copies the log.
+  func close() {
+    let hasLease = (try? lease?.pointee.take()) != nil
+    sqlite3_close(raw)
+    guard let lease else { return }
+    if hasLease {
+      lease.pointee.remove()
+      lease.pointee.give()
+    }
+    lease.deinitialize(count: 1)
+    Memory.release(lease)
+  }
+
+  /// Does something that changes the database or its log.
+  func alone<Result>(
+    _ body: () throws(DatabaseError) -> Result
+  ) throws(DatabaseError) -> Result {
+    try lease?.pointee.take()
+    defer { lease?.pointee.give() }
+    return try body()
+  }
+
+  /// Changes the database as a whole or not at all.
+  func transaction<Result>(
+    _ body: () throws(DatabaseError) -> Result
+  ) throws(DatabaseError) -> Result {
+    try alone { () throws(DatabaseError) in
+      do throws(DatabaseError) {
+        try execute("BEGIN IMMEDIATE")
+        let result = try body()
+        try execute("COMMIT")
+        return result
+      } catch {
+        rollBack()
+        throw error
+      }
+    }
+  }
 
   func execute(_ sql: StaticString) throws(DatabaseError) {
     try execute(sql.characters)
@@ -110,16 +158,8 @@ struct Connection {
   func sync() throws(DatabaseError) {
     try execute("PRAGMA synchronous = FULL")
     defer { try? execute("PRAGMA synchronous = NORMAL") }
-    do throws(DatabaseError) {
-      try execute(
-        """
-        BEGIN IMMEDIATE;
-        UPDATE meta SET value = value WHERE name = 'next_sequence';
-        COMMIT;
-        """)
-    } catch {
-      rollBack()
-      throw error
+    try transaction { () throws(DatabaseError) -> Void in
+      try execute("UPDATE meta SET value = value WHERE name = 'next_sequence'")
     }
   }
 
@@ -129,9 +169,17 @@ struct Connection {
   }
 
   /// Copies the write-ahead log into the database as far as readers allow.
-  func checkpoint(truncating: Bool = false) throws(DatabaseError) {
+  ///
+  /// Returns whether that was all of it.
+  @discardableResult
+  func checkpoint(truncating: Bool = false) throws(DatabaseError) -> Bool {
     let mode =
       truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE
-    try check(sqlite3_wal_checkpoint_v2(raw, nil, mode, nil, nil))
+    return try alone { () throws(DatabaseError) in
+      var pages: Int32 = 0
+      var copied: Int32 = 0
+      try check(sqlite3_wal_checkpoint_v2(raw, nil, mode, &pages, &copied))
+      return pages == copied
+    }
   }
 }

@@ -40,6 +40,8 @@ struct Cursor {
   var target: UInt64 = 0
   /// A part of the ring was not whole, of a process that has died.
   var isDamaged = false
+  /// Who records here: what its thread has announced.
+  var thread: Payload?
   /// What the producer noted about losses that are not written yet.
   var loss = Loss()
 
@@ -74,6 +76,15 @@ struct Cursor {
   }
 
   mutating func revert() { working = committed }
+
+  /// Goes on in another database, which knows nothing of this ring.
+  mutating func beginAnew() {
+    var progress = Progress()
+    progress.position = committed.position
+    progress.sequence = committed.sequence
+    progress.time = committed.time
+    resume(progress)
+  }
 
   /// Goes on where another process has come to.
   mutating func resume(_ progress: Progress) {

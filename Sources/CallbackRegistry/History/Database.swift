@@ -22,12 +22,12 @@ struct Database {
   /// Without a run of its own: for somebody who only looks after what others
   /// have left.
   static func open(
-    _ path: UnsafePointer<CChar>?, beginningRun: Bool = true
+    _ path: UnsafePointer<CChar>?, run: RunIdentity?
   ) throws(OpeningError) -> Database {
     let deadline = Deadline.after(UInt64(openingMilliseconds) * 1_000_000)
     while true {
       do throws(OpeningError) {
-        return try openOnce(path, beginningRun: beginningRun)
+        return try openOnce(path, run: run)
       } catch {
         // SQLite does not wait for everybody: where several processes switch a
         // new file to a write-ahead log, all but one are told at once.
@@ -38,34 +38,50 @@ struct Database {
   }
 
   private static func openOnce(
-    _ path: UnsafePointer<CChar>?, beginningRun: Bool
+    _ path: UnsafePointer<CChar>?, run: RunIdentity?
   ) throws(OpeningError) -> Database {
-    if let path { try Admission.check(path) }
-    let connection: Connection
+    if let path {
+      try Admission.check(path)
+      setAsideLogWithoutDatabase(path)
+    }
+    var connection: Connection
     do throws(DatabaseError) {
       connection = try Connection.open(path)
     } catch { throw .database(error) }
     do throws(OpeningError) {
       connection.waitForLocks(milliseconds: openingMilliseconds)
       let isNew = path == nil ? true : try Admission.check(connection)
+      if let path {
+        do throws(DatabaseError) {
+          try connection.share(path)
+        } catch { throw .database(error) }
+      }
       return try set(
-        up: connection, isNew: isNew, isFile: path != nil,
-        beginningRun: beginningRun)
+        up: connection, isNew: isNew, isFile: path != nil, run: run)
     } catch {
       connection.close()
       throw error
     }
   }
 
+  /// SQLite would delete it.
+  private static func setAsideLogWithoutDatabase(
+    _ path: UnsafePointer<CChar>
+  ) {
+    guard cbr_path_bytes(path) == 0,
+      let name = try? SetAside.name(for: path)
+    else { return }
+    _ = SetAside.log(of: path, to: name.start)
+  }
+
   private static func set(
-    up connection: Connection, isNew: Bool, isFile: Bool,
-    beginningRun: Bool
+    up connection: Connection, isNew: Bool, isFile: Bool, run: RunIdentity?
   ) throws(OpeningError) -> Database {
     do throws(DatabaseError) {
       if isFile {
         try connection.execute(
           "PRAGMA page_size = 8192; PRAGMA synchronous = NORMAL")
-        guard try connection.switchToLog() else { throw noLog }
+        guard try connection.alone(connection.switchToLog) else { throw noLog }
       }
       try connection.execute(
         """
@@ -73,14 +89,15 @@ struct Database {
         PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
         PRAGMA cache_size = -8192
         """)
-      let run =
-        beginningRun
-        ? try begin(on: connection, isNew: isNew)
-        : try connection.integer("SELECT max(run) FROM run") ?? 0
+      let number =
+        if let run { try begin(run, on: connection, isNew: isNew) } else {
+          try connection.integer("SELECT max(run) FROM run") ?? 0
+        }
       connection.waitForLocks(milliseconds: lockMilliseconds)
-      return Database(connection: connection, run: run)
+      return Database(connection: connection, run: number)
     } catch {
-      throw error.code == noLog.code ? .noLog : .database(error)
+      if error.code == noLog.code { throw .noLog }
+      throw error.isDamage && !isNew ? .damaged(error) : .database(error)
     }
   }
 
@@ -91,19 +108,13 @@ struct Database {
 
   /// Makes the schema and the run's row in one transaction.
   private static func begin(
-    on connection: Connection, isNew: Bool
+    _ run: RunIdentity, on connection: Connection, isNew: Bool
   ) throws(DatabaseError) -> Int64 {
-    try connection.execute("BEGIN IMMEDIATE")
-    do throws(DatabaseError) {
+    try connection.transaction { () throws(DatabaseError) in
       // Another process may have been faster.
       let tables = try connection.integer("SELECT count(*) FROM sqlite_schema")
       if isNew, tables == 0 { try Schema.create(on: connection) }
-      let run = try Run.begin(on: connection)
-      try connection.execute("COMMIT")
-      return run
-    } catch {
-      connection.rollBack()
-      throw error
+      return try Run.begin(run, on: connection)
     }
   }
 }

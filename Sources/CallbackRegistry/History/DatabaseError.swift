@@ -14,6 +14,14 @@ struct DatabaseError: Error {
   /// This passes, and nothing is wrong.
   var isBusy: Bool { primary == SQLITE_BUSY }
 
+  /// The file is not, or no longer, what this library made.
+  var isDamage: Bool {
+    primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB
+  }
+
+  /// The disk has no room.
+  var isFull: Bool { primary == SQLITE_FULL }
+
   /// SQLite's own words for the code.
   var text: UnsafePointer<CChar>? { sqlite3_errstr(code) }
 

@@ -31,6 +31,8 @@ struct FaultRow {
 struct Fault {
   private(set) var failures: UInt64 = 0
   private(set) var code: Int32 = 0
+  /// In other words than SQLite's.
+  private(set) var words: StaticString?
   private(set) var beganAt: UInt64 = 0
   private(set) var lostBefore: UInt64 = 0
   /// A row's number was taken already: someone else has added rows.
@@ -47,13 +49,29 @@ struct Fault {
   var isThere: Bool { failures > 0 }
 
   mutating func add(_ error: DatabaseError, lost: UInt64) {
-    if failures == 0 {
-      beganAt = cbr_monotonic_nanoseconds()
-      lostBefore = lost
-    }
+    begin(lost: lost)
     failures += 1
     code = error.code
     needsRepair = error.primary == SQLITE_CONSTRAINT
+  }
+
+  /// Notes what has been mended at once.
+  mutating func note(_ words: StaticString, lost: UInt64) {
+    begin(lost: lost)
+    failures = max(1, failures)
+    self.words = words
+    isSevere = true
+  }
+
+  private mutating func begin(lost: UInt64) {
+    if failures > 0 { return }
+    beganAt = cbr_monotonic_nanoseconds()
+    lostBefore = lost
+  }
+
+  /// What goes into the row.
+  var cause: UnsafePointer<CChar>? {
+    words?.characters ?? DatabaseError(code: code).text
   }
 
   /// Whether there is nothing wrong but a lock that may soon be free.

@@ -95,12 +95,13 @@ package enum Histories {
 
   /// In a forked child: nothing of the parent's is known or touched.
   ///
-  /// The files of rings are the parent's: a copy of their descriptors would
-  /// keep them locked after its death.
+  /// The files of rings and the leases are the parent's: a copy of their
+  /// descriptors would keep them locked after its death.
   package static func forgetAfterFork() {
     var history = head.pointee
     while let each = history {
       each.recorder.closeFileOnly()
+      each.pointee.database?.connection.lease?.pointee.closeFile()
       history = each.pointee.next
     }
     head.pointee = nil

@@ -9,7 +9,8 @@ extension UnsafeMutablePointer where Pointee == History {
   /// The last one has the writer thread drain all rings, note in `run` that it
   /// was closed, close the database and free everything, and waits for that
   /// until the deadline; afterwards the thread goes on alone. Nobody may record
-  /// any more. `.ok`, `.timeout`, `.audit` when something could not be written.
+  /// any more. `.ok`, `.timeout`, `.audit` when something could not be written,
+  /// `.deferred` on that thread itself.
   ///
   /// `explain` is called, before all is freed, when the answer is `.audit`.
   package func release(
@@ -51,6 +52,11 @@ extension UnsafeMutablePointer where Pointee == History {
   private func waitForClosing(
     until deadline: Deadline, explain: (HistoryPointer) -> Void
   ) -> Status {
+    if isTellingHere {
+      // It goes on when its observer returns.
+      pointee.progress.locked { pointee.reached.isAbandoned = true }
+      return .deferred
+    }
     pointee.progress.lock()
     while !pointee.reached.isClosed {
       guard !pointee.progress.wait(until: deadline) else { continue }
@@ -99,7 +105,7 @@ extension UnsafeMutablePointer where Pointee == History {
       }
       if pointee.path != nil {
         // Where a reader is in the way, the log stays for the next opening.
-        try? database.connection.checkpoint(truncating: true)
+        _ = try? database.connection.checkpoint(truncating: true)
       }
       database.connection.close()
       pointee.database = nil

@@ -17,6 +17,7 @@ extension UnsafeMutablePointer where Pointee == History {
     if level <= 1 { return .ok }
     achieved = kept
     guard recorder.firstRing != nil else { return .ok }
+    if isTellingHere { return .wouldDeadlock }
     startWriter()
     guard pointee.isStarted.load(ordering: .acquiring) else { return .audit }
     let number = order { orders in

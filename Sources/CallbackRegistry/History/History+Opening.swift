@@ -38,7 +38,7 @@ extension UnsafeMutablePointer where Pointee == History {
       return joined
     }
     do throws(OpeningError) {
-      history.pointee.database = try openDatabase(path)
+      try history.openDatabase(path)
     } catch {
       status = error.status
       problem.append(error, path: path)
@@ -58,12 +58,21 @@ extension UnsafeMutablePointer where Pointee == History {
     return history
   }
 
-  private static func openDatabase(
+  /// Opens the database; one that is a history and damaged is set aside, and
+  /// another one made.
+  private func openDatabase(
     _ path: UnsafePointer<CChar>
-  ) throws(OpeningError) -> Database {
+  ) throws(OpeningError) {
     cbr_database_enter()
     defer { cbr_database_leave() }
-    return try Database.open(path)
+    let found = FileIdentity(of: path)
+    do throws(OpeningError) {
+      pointee.database = try Database.open(path, run: pointee.runIdentity)
+    } catch {
+      guard case .damaged = error, let found else { throw error }
+      pointee.database = try openInstead(of: found)
+    }
+    pointee.file = FileIdentity(of: path)
   }
 
   /// A history without a writer thread, for rings that others have filled.
@@ -85,16 +94,18 @@ extension UnsafeMutablePointer where Pointee == History {
     let recorder = Memory.allocate(Recorder.self)
     let turn = Memory.allocate(Turn.self)
     let monitors = (
-      Monitor.make(), Monitor.make(), Monitor.make(), Monitor.make()
+      Monitor.make(), Monitor.make(), Monitor.make(), Monitor.make(),
+      Monitor.make()
     )
     guard let history, let recorder, let turn, let forRecorder = monitors.0,
       let forWriter = monitors.1, let forProgress = monitors.2,
-      let forTurn = monitors.3
+      let forTurn = monitors.3, let forObservers = monitors.4
     else {
       monitors.0?.destroy()
       monitors.1?.destroy()
       monitors.2?.destroy()
       monitors.3?.destroy()
+      monitors.4?.destroy()
       Memory.release(turn)
       Memory.release(recorder)
       Memory.release(history)
@@ -107,6 +118,7 @@ extension UnsafeMutablePointer where Pointee == History {
         writer: forWriter,
         ringRecords: options.ringBytes / UInt64(EventLayout.recordBytes),
         blockTimeoutNanoseconds: options.blockTimeoutNanoseconds,
+        callPolicy: options.callPolicy, eventPolicy: options.eventPolicy,
         startArgument: UnsafeMutableRawPointer(history),
         start: { argument in
           argument?.assumingMemoryBound(to: History.self).startWriter()
@@ -114,8 +126,9 @@ extension UnsafeMutablePointer where Pointee == History {
     history.initialize(
       to: History(
         recorder: recorder, path: path,
-        callsPerSecond: options.callsPerSecond, progress: forProgress,
-        turn: turn))
+        callsPerSecond: options.callsPerSecond, limits: options.limits,
+        progress: forProgress, turn: turn,
+        observers: Observers(monitor: forObservers)))
     return history
   }
 
@@ -126,6 +139,7 @@ extension UnsafeMutablePointer where Pointee == History {
     pointee.turn.pointee.monitor.destroy()
     Memory.release(pointee.turn)
     pointee.progress.destroy()
+    pointee.observers.monitor.destroy()
     Memory.release(pointee.path)
     Memory.release(pointee.ringPath)
     deinitialize(count: 1)

@@ -17,7 +17,7 @@ extension UnsafeMutablePointer where Pointee == History {
     // Another process that closes may remove the directory in between.
     var tries = 0
     while !cbr_directory_make(directory.start)
-      || !makeRingFile(in: directory.start, database: database)
+      || !makeRingFile(in: directory.start)
     {
       tries += 1
       if tries < 10 { continue }
@@ -32,6 +32,26 @@ extension UnsafeMutablePointer where Pointee == History {
     try? Run.noteProtection(of: database.run, "on", on: database.connection)
   }
 
+  /// Recovers what processes have left that died meanwhile; with the turn.
+  func recoverDead() {
+    guard pointee.ringPath != nil, let directory = try? Scratch(bytes: 8_192),
+      putDirectory(into: directory), let database = pointee.database
+    else { return }
+    Recovery.recoverAll(in: directory.start, database: database)
+  }
+
+  /// The size of the log, and of the rings of all processes.
+  func measureBeside() -> UInt64 {
+    guard let path = pointee.path, let name = try? Scratch(bytes: 8_192)
+    else { return 0 }
+    var text = name.text
+    text.append(path)
+    text.append("-wal")
+    let log = text.isCut ? 0 : cbr_path_bytes(name.start)
+    let isNamed = putDirectory(into: name)
+    return log + (isNamed ? cbr_directory_bytes(name.start) : 0)
+  }
+
   /// Names the directory of files of rings; false in memory, or when its name
   /// is too long.
   private func putDirectory(into scratch: borrowing Scratch) -> Bool {
@@ -41,13 +61,9 @@ extension UnsafeMutablePointer where Pointee == History {
 
   /// Makes the file under another name, so that nobody takes it for that of a
   /// dead process before it is locked.
-  private func makeRingFile(
-    in directory: UnsafePointer<CChar>, database: Database
-  ) -> Bool {
-    guard let scratch = try? Scratch(bytes: 8_192),
-      let identifier = try? Run.identifier(
-        database.run, on: database.connection)
-    else { return false }
+  private func makeRingFile(in directory: UnsafePointer<CChar>) -> Bool {
+    guard let scratch = try? Scratch(bytes: 8_192) else { return false }
+    let identifier = pointee.runIdentity.identifier
     let identity = RingFileIdentity(
       ringRecords: recorder.pointee.ringRecords,
       openedTicks: pointee.openedAt.ticks,
@@ -90,10 +106,34 @@ extension UnsafeMutablePointer where Pointee == History {
       ending.rawValue, ordering: .releasing)
   }
 
+  /// Reserves disk that is given up when the disk is full; any process may
+  /// have done so.
+  func keepBallast(bytes: UInt64) {
+    withBallast { name in
+      if cbr_path_bytes(name) == 0 { _ = cbr_file_reserve(name, bytes) }
+    }
+  }
+
+  func dropBallast() {
+    withBallast { name in _ = cbr_file_remove(name) }
+  }
+
+  private func withBallast(_ body: (UnsafePointer<CChar>) -> Void) {
+    guard pointee.ringPath != nil, let path = pointee.path,
+      let name = try? Scratch(bytes: 8_192)
+    else { return }
+    var text = name.text
+    text.append(path)
+    text.append(".rings/ballast")
+    if !text.isCut { body(name.start) }
+  }
+
   /// Removes the file of rings, all of which is in the database.
   func removeRings() {
     guard let name = pointee.ringPath else { return }
     _ = cbr_file_remove(name)
+    // Other processes reserve another one.
+    dropBallast()
     guard let directory = try? Scratch(bytes: 8_192),
       putDirectory(into: directory)
     else { return }

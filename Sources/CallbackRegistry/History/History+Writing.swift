@@ -63,7 +63,7 @@ extension UnsafeMutablePointer where Pointee == History {
       if let known = pointee.database {
         database = known
       } else {
-        database = try Database.open(nil)
+        database = try Database.open(nil, run: pointee.runIdentity)
         pointee.database = database
       }
       do throws(DatabaseError) {

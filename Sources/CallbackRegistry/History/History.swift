@@ -51,12 +51,18 @@ package struct History: ~Copyable {
   /// The name of the file of rings; nil without one.
   var ringPath: UnsafeMutablePointer<CChar>?
   let callsPerSecond: UInt64
+  let limits: HistoryLimits
   let openedAt: TickClock.Sample
+  let wallClockAtOpening: UInt64
+  let runIdentity = RunIdentity()
   let progress: Monitor
 
   let turn: UnsafeMutablePointer<Turn>
 
   var database: Database?
+  /// Which file it was when it was opened.
+  var file: FileIdentity?
+  var observers: Observers
   /// What a writer thread has left when it ended before the history.
   var idleWriter: UnsafeMutablePointer<Writer>?
   var references = 1
@@ -75,14 +81,18 @@ package struct History: ~Copyable {
 
   init(
     recorder: RecorderPointer, path: UnsafeMutablePointer<CChar>?,
-    callsPerSecond: UInt64, progress: Monitor, turn: UnsafeMutablePointer<Turn>
+    callsPerSecond: UInt64, limits: HistoryLimits, progress: Monitor,
+    turn: UnsafeMutablePointer<Turn>, observers: Observers
   ) {
     self.recorder = recorder
     self.path = path
     self.callsPerSecond = callsPerSecond
+    self.limits = limits
     self.progress = progress
     self.turn = turn
+    self.observers = observers
     openedAt = TickClock.sample()
+    wallClockAtOpening = WallClock.offset
   }
 }
 
@@ -118,6 +128,10 @@ extension UnsafeMutablePointer where Pointee == History {
     var ring = recorder.firstRing
     if ring != nil {
       counts.state = recorder.pointee.state.load(ordering: .relaxed)
+    }
+    if recorder.pointee.file != nil {
+      let unprotected = recorder.pointee.unprotected.load(ordering: .relaxed)
+      counts.protection = unprotected > 0 ? .inPart : .on
     }
     while let each = ring {
       counts.emitted &+= each.pointee.emitted.load(ordering: .relaxed)

@@ -55,7 +55,7 @@ package enum HistoryFile {
     }
     defer { Memory.release(absolute) }
     do throws(OpeningError) {
-      let database = try Database.open(absolute, beginningRun: false)
+      let database = try Database.open(absolute, run: nil)
       defer { database.connection.close() }
       let result = body(absolute, database)
       if result == nil { status = .noMemory }

@@ -6,6 +6,8 @@ import CSQLite
 /// Why a history could not be opened.
 enum OpeningError: Error {
   case database(DatabaseError)
+  /// It is a history, but cannot be read as one.
+  case damaged(DatabaseError)
   case readOnly
   case notAHistory(application: Int64)
   case newer(format: Int64)
@@ -17,6 +19,16 @@ enum OpeningError: Error {
   var isBusy: Bool {
     if case .database(let error) = self { return error.isBusy }
     return false
+  }
+
+  /// What SQLite would have said.
+  var code: Int32 {
+    switch self {
+    case .database(let error), .damaged(let error): error.code
+    case .readOnly: SQLITE_READONLY
+    case .notAHistory, .newer, .obstacle: SQLITE_NOTADB
+    case .noLog: SQLITE_NOLFS
+    }
   }
 
   var status: Status {
@@ -57,7 +69,7 @@ extension Text {
       append(
         "no write-ahead log is possible there; name a path on a local file")
       append(" system")
-    case .database(let error): append(error, path: path)
+    case .database(let error), .damaged(let error): append(error, path: path)
     }
   }
 
@@ -121,6 +133,11 @@ extension Text {
       """
       its name is too long for the files beside it, whose names are longer; \
       shorten it
+      """
+    case Int32(CBR_PATH_IS_REMOTE):
+      """
+      it is on a network file system, where a write-ahead log is not safe; \
+      name a path on a local one
       """
     case Int32(CBR_PATH_NO_DIRECTORY):
       "its directory does not exist; make it, or name another path"

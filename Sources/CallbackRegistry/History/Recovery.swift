@@ -98,7 +98,9 @@ enum Recovery {
     do throws(DeadRings.Problem) {
       var rings = try DeadRings.read(file)
       do throws(DatabaseError) {
-        guard let run = try find(rings.header, on: database.connection) else {
+        let identity = RunIdentity(rings.header.pointee.identity.run)
+        let run = try Run.find(identity, on: database.connection)
+        guard let run else {
           report.setAside += 1
           setAside(path, "rings of an unknown run", database: database)
           return
@@ -122,23 +124,6 @@ enum Recovery {
       }
       report.setAside += 1
       setAside(path, "unreadable rings of a dead process", database: database)
-    }
-  }
-
-  /// The row of the run whose rings these are.
-  private static func find(
-    _ header: RingFileHeaderPointer, on connection: Connection
-  ) throws(DatabaseError) -> Int64? {
-    let statement = try connection.prepare(
-      "SELECT run FROM run WHERE uuid = ?1")
-    defer { statement.finalize() }
-    return try withUnsafeBytes(of: header.pointee.identity.run) {
-      bytes throws(DatabaseError) in
-      statement.bind(
-        1, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
-        length: RingFileIdentity.textBytes)
-      guard try statement.step() else { return nil }
-      return statement.integer(0)
     }
   }
 
@@ -200,33 +185,34 @@ enum Recovery {
     writeCalls: () throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
     let connection = database.connection
-    try connection.execute("BEGIN IMMEDIATE")
-    do throws(DatabaseError) {
+    try connection.transaction { () throws(DatabaseError) in
       try countMissingCalls(header, database: database)
       try writeCalls()
-      let ending =
-        RunEnding(
-          rawValue: header.pointee.ending.load(ordering: .relaxed)) ?? .unknown
-      let statement = try connection.prepare(
-        """
-        UPDATE run SET ended = coalesce(ended, ?2),
-          ended_time_ns = coalesce(ended_time_ns,
-            (SELECT max(e.time_ns) FROM control_event e JOIN ring r
-             ON r.ring = e.ring WHERE r.run = ?1), began_time_ns)
-        WHERE run = ?1
-        """)
-      defer { statement.finalize() }
-      statement.bind(1, database.run)
-      statement.bind(2, ending.name)
-      try statement.run()
+      try end(header, database: database)
       Hook.ringsEnded.reached(0)
-      try connection.execute("COMMIT")
-    } catch {
-      connection.rollBack()
-      throw error
     }
     try connection.sync()
     Hook.ringsCommitted.reached(0)
+  }
+
+  private static func end(
+    _ header: RingFileHeaderPointer, database: Database
+  ) throws(DatabaseError) {
+    let ending =
+      RunEnding(
+        rawValue: header.pointee.ending.load(ordering: .relaxed)) ?? .unknown
+    let statement = try database.connection.prepare(
+      """
+      UPDATE run SET ended = coalesce(ended, ?2),
+        ended_time_ns = coalesce(ended_time_ns,
+          (SELECT max(e.time_ns) FROM control_event e JOIN ring r
+           ON r.ring = e.ring WHERE r.run = ?1), began_time_ns)
+      WHERE run = ?1
+      """)
+    defer { statement.finalize() }
+    statement.bind(1, database.run)
+    statement.bind(2, ending.name)
+    try statement.run()
   }
 
   /// Calls that were counted because a ring was full, and whose sums died with
@@ -266,9 +252,11 @@ enum Recovery {
       let statement = try? database.connection.prepare(Sentence.addFault.sql)
     else { return }
     defer { statement.finalize() }
-    try? FaultRow(
-      cause: cause.characters, code: code,
-      beganAt: cbr_monotonic_nanoseconds()
-    ).add(to: database.run, by: statement)
+    try? database.connection.alone { () throws(DatabaseError) in
+      try FaultRow(
+        cause: cause.characters, code: code,
+        beganAt: cbr_monotonic_nanoseconds()
+      ).add(to: database.run, by: statement)
+    }
   }
 }

@@ -71,7 +71,8 @@ extension Schema {
     claimed (lost, refusals) AS (
       SELECT (SELECT coalesce(sum(events), 0) FROM loss),
         (SELECT coalesce(sum(second_value), 0) FROM control_event
-         WHERE kind = 4)
+         WHERE kind = 4 AND NOT EXISTS (SELECT 1 FROM purge
+           WHERE table_name = 'control_event'))
     )
     SELECT f.run AS run, printf('0x%016x', f.token) AS token,
       c.label AS label, f.level AS level,
@@ -123,6 +124,7 @@ extension Schema {
     SELECT 'a call of a token that was never registered', run,
       printf('0x%016x', token), sequence
     FROM life WHERE registered_sequence IS NULL
+      AND run IN (SELECT run FROM run WHERE predecessor IS NULL)
     UNION ALL
     SELECT 'a call after its token had settled', run,
       printf('0x%016x', token), sequence
@@ -169,7 +171,8 @@ extension Schema {
     UNION ALL
     SELECT 'the events of ring ' || number || ' are not all accounted for',
       run, NULL, NULL
-    FROM ring WHERE consumed_events <> rows + updates + aggregated + lost
+    FROM ring WHERE consumed_events <> 0 AND consumed_events <>
+      first_event + rows + updates + aggregated + lost
     UNION ALL
     SELECT 'the losses of ring ' || r.number || ' are not all there', r.run,
       NULL, NULL
@@ -202,7 +205,11 @@ extension Schema {
     UNION ALL SELECT 'events lost',
       (SELECT coalesce(sum(events), 0) FROM loss)
     UNION ALL SELECT 'calls deleted by rule',
-      (SELECT coalesce(sum(rows), 0) FROM purge)
+      (SELECT coalesce(sum(rows), 0) FROM purge
+       WHERE table_name LIKE 'call%')
+    UNION ALL SELECT 'other events deleted by rule',
+      (SELECT coalesce(sum(rows), 0) FROM purge
+       WHERE table_name = 'control_event')
     UNION ALL SELECT 'faults', (SELECT count(*) FROM fault)
     UNION ALL SELECT 'leaks', (SELECT count(*) FROM leaks)
     UNION ALL SELECT 'differences in conservation',
@@ -212,6 +219,8 @@ extension Schema {
       (SELECT count(*) FROM run WHERE ended = 'crash')
     UNION ALL SELECT 'crash protection',
       (SELECT crash_protection FROM run ORDER BY run DESC LIMIT 1)
+    UNION ALL SELECT 'steps of the wall clock',
+      (SELECT count(*) FROM clock_sync WHERE step_ns <> 0)
     UNION ALL SELECT 'tamper evidence',
       (SELECT tamper_evidence FROM run ORDER BY run DESC LIMIT 1);
     """

@@ -69,13 +69,14 @@ extension Schema {
       (1, 'the ring was full'), (2, 'the history could not be written'),
       (3, 'no memory for a ring'),
       (4, 'the process died before it was written'),
-      (5, 'the ring was damaged');
+      (5, 'the ring was damaged'), (6, 'dropped, as its policy says');
 
     CREATE TABLE aggregate_cause (
       cause INTEGER PRIMARY KEY, name TEXT NOT NULL
     ) STRICT;
     INSERT INTO aggregate_cause VALUES
-      (1, 'more calls a second than the budget'), (2, 'the ring was full');
+      (1, 'more calls a second than the budget'), (2, 'the ring was full'),
+      (3, 'a reader kept the log from being used again');
     """
   }
 }

@@ -43,7 +43,7 @@ extension Schema {
   static func viewSegments(
     from first: Int64, through last: Int64, on connection: Connection
   ) throws(DatabaseError) {
-    let statement = try Scratch(bytes: 4096)
+    let statement = try Scratch(bytes: 16_384)
     var text = statement.text
     text.append("DROP VIEW IF EXISTS call; CREATE VIEW call AS ")
     for number in first...last {

@@ -28,6 +28,7 @@ extension Schema {
       ring_full_calls INTEGER NOT NULL DEFAULT 0,
       began_time_ns INTEGER NOT NULL,
       realtime_offset_ns INTEGER NOT NULL,
+      predecessor TEXT,
       ended TEXT,
       ended_time_ns INTEGER
     ) STRICT;
@@ -37,6 +38,7 @@ extension Schema {
       run INTEGER NOT NULL,
       number INTEGER NOT NULL,
       capacity_records INTEGER NOT NULL,
+      first_event INTEGER NOT NULL,
       consumed_position INTEGER NOT NULL DEFAULT 0,
       consumed_events INTEGER NOT NULL DEFAULT 0,
       rows INTEGER NOT NULL DEFAULT 0,
@@ -84,7 +86,8 @@ extension Schema {
       run INTEGER NOT NULL,
       ticks INTEGER NOT NULL,
       time_ns INTEGER NOT NULL,
-      realtime_ns INTEGER NOT NULL
+      realtime_ns INTEGER NOT NULL,
+      step_ns INTEGER NOT NULL
     ) STRICT;
 
     CREATE TABLE fault (
@@ -218,7 +221,9 @@ extension Schema {
       rows INTEGER NOT NULL DEFAULT 0,
       first_sequence INTEGER,
       last_sequence INTEGER,
+      first_run INTEGER,
       first_time_ns INTEGER,
+      last_run INTEGER,
       last_time_ns INTEGER
     ) STRICT;
 
@@ -231,17 +236,21 @@ extension Schema {
       rows INTEGER NOT NULL,
       first_sequence INTEGER,
       last_sequence INTEGER,
+      first_run INTEGER,
       first_time_ns INTEGER,
+      last_run INTEGER,
       last_time_ns INTEGER
     ) STRICT;
 
     CREATE TRIGGER control_event_keeps_rows BEFORE UPDATE ON control_event
     BEGIN SELECT RAISE(ABORT, 'events of a history are not changed'); END;
     CREATE TRIGGER control_event_is_kept BEFORE DELETE ON control_event
+    WHEN OLD.sequence >= (SELECT value FROM meta WHERE name = 'kept_from')
     BEGIN SELECT RAISE(ABORT, 'events of a history are not deleted'); END;
     CREATE TRIGGER note_keeps_rows BEFORE UPDATE ON note
     BEGIN SELECT RAISE(ABORT, 'notes of a history are not changed'); END;
     CREATE TRIGGER note_is_kept BEFORE DELETE ON note
+    WHEN OLD.sequence >= (SELECT value FROM meta WHERE name = 'kept_from')
     BEGIN SELECT RAISE(ABORT, 'notes of a history are not deleted'); END;
     CREATE TRIGGER loss_keeps_rows BEFORE UPDATE ON loss
     BEGIN SELECT RAISE(ABORT, 'losses of a history are not changed'); END;

@@ -20,7 +20,8 @@ package enum Schema {
     try connection.execute(blockTables)
     try connection.execute(
       """
-      INSERT INTO meta VALUES ('format', 1), ('next_sequence', 1);
+      INSERT INTO meta VALUES ('format', 1), ('next_sequence', 1),
+        ('kept_from', 1), ('purged_rows', 0);
       PRAGMA application_id = 0x43425231;
       PRAGMA user_version = 1;
       """)

@@ -1,71 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
+
 /// The tables of calls.
 ///
-/// In a file there is one; in memory the oldest of several is dropped when a
-/// new one begins, so that the last million calls and some more are there.
-/// Control events and the rows of handles stay.
+/// Calls go into the last one. When it is full, another one begins, so that
+/// the oldest calls can be forgotten by dropping a table.
 struct Segments {
-  /// In memory.
-  static var rowsEach: Int64 { 125_000 }
-  static var keptFull: Int64 { 8 }
+  /// A limit of calls is kept with so many segments.
+  private static var perLimit: UInt64 { 9 }
+  private static var bytesOfCall: UInt64 { 48 }
+  private static var leastRows: UInt64 { 1_024 }
+  /// Dropping more at once would hold the database's lock for too long.
+  private static var mostRows: UInt64 { 1_000_000 }
+  /// SQLite's views have at most 500 parts.
+  private static var mostSegments: Int64 { 256 }
 
   private(set) var first: Int64 = 1
   private(set) var last: Int64 = 1
-  private(set) var rowsInLast: Int64 = 0
+  private(set) var rowsInLast: UInt64 = 0
+  /// When the last one began, and other events of its time, as far as this
+  /// process knows.
+  private var lastBegan: UInt64 = 0
+  private var eventsBeside: UInt64 = 0
+  private let rowsEach: UInt64
+  private let mostEventsBeside: UInt64
+  private let longestLife: UInt64
 
-  init(of connection: Connection) throws(DatabaseError) {
-    first = try connection.integer("SELECT min(segment) FROM segment") ?? 1
-    last = try connection.integer("SELECT max(segment) FROM segment") ?? 1
-    rowsInLast =
-      try connection.integer(
-        "SELECT rows FROM segment ORDER BY segment DESC LIMIT 1") ?? 0
+  init(
+    of connection: Connection, limits: HistoryLimits
+  ) throws(DatabaseError) {
+    rowsEach = max(
+      Self.leastRows,
+      min(
+        Self.mostRows, limits.calls / Self.perLimit,
+        limits.bytes / Self.perLimit / Self.bytesOfCall))
+    mostEventsBeside = limits.events / Self.perLimit
+    longestLife = limits.callAge / Self.perLimit
+    let first = try connection.integer("SELECT min(segment) FROM segment")
+    let last = try connection.integer("SELECT max(segment) FROM segment")
+    let rows = try connection.integer(
+      "SELECT rows FROM segment ORDER BY segment DESC LIMIT 1")
+    turn(to: (first ?? 1)...(last ?? 1), rowsInLast: UInt64(rows ?? 0))
   }
 
-  mutating func commit(rows: Int64) { rowsInLast += rows }
-
-  var isLastFull: Bool { rowsInLast >= Self.rowsEach }
-
-  /// Begins a new segment and drops what is too old, in one transaction.
-  mutating func rotate(
-    on connection: Connection, run: Int64, time: UInt64
-  ) throws(DatabaseError) {
-    try connection.execute("BEGIN IMMEDIATE")
-    var kept = first
-    do throws(DatabaseError) {
-      try Schema.addSegment(last + 1, on: connection)
-      while last + 1 - kept > Self.keptFull {
-        try purge(kept, on: connection, run: run, time: time)
-        kept += 1
-      }
-      try Schema.viewSegments(from: kept, through: last + 1, on: connection)
-      try connection.execute("COMMIT")
-    } catch {
-      connection.rollBack()
-      throw error
+  /// What is there now, in a transaction: other processes change it, too.
+  mutating func turn(to numbers: ClosedRange<Int64>, rowsInLast: UInt64) {
+    if numbers.upperBound != last || lastBegan == 0 {
+      lastBegan = cbr_monotonic_nanoseconds()
+      eventsBeside = 0
     }
-    first = kept
-    last += 1
-    rowsInLast = 0
+    first = numbers.lowerBound
+    last = numbers.upperBound
+    self.rowsInLast = rowsInLast
   }
 
-  private func purge(
-    _ segment: Int64, on connection: Connection, run: Int64, time: UInt64
+  mutating func commit(calls: Int, others: Int) {
+    rowsInLast += UInt64(calls)
+    eventsBeside += UInt64(others)
+  }
+
+  var isOnlyOne: Bool { first == last }
+
+  /// Whether it is time for another one.
+  var isLastFull: Bool {
+    guard rowsInLast > 0, last - first < Self.mostSegments else {
+      return false
+    }
+    return rowsInLast >= rowsEach || eventsBeside > mostEventsBeside
+      || cbr_monotonic_nanoseconds() &- lastBegan > longestLife
+  }
+
+  /// Begins another one.
+  mutating func add(on connection: Connection) throws(DatabaseError) {
+    let next = last + 1
+    try connection.transaction { () throws(DatabaseError) in
+      guard try isLast(last, on: connection) else { return }
+      try Schema.addSegment(next, on: connection)
+      try Schema.viewSegments(from: first, through: next, on: connection)
+    }
+    turn(to: first...next, rowsInLast: 0)
+  }
+
+  /// Drops the oldest one, with its calls, because of a rule.
+  mutating func dropFirst(
+    because rule: UnsafePointer<CChar>, run: Int64, on connection: Connection
   ) throws(DatabaseError) {
-    let statement = try connection.prepare(
-      """
-      INSERT INTO purge (run, time_ns, rule, table_name, rows, first_sequence,
-        last_sequence, first_time_ns, last_time_ns)
-      SELECT ?2, ?3, 'in memory at least the last 1 000 000 calls are kept',
-        table_name, rows, first_sequence, last_sequence, first_time_ns,
-        last_time_ns
-      FROM segment WHERE segment = ?1
-      """)
-    defer { statement.finalize() }
-    statement.bind(1, segment)
-    statement.bind(2, run)
-    statement.bind(3, time)
-    try statement.run()
-    try Schema.dropSegment(segment, on: connection)
+    let dropped = first
+    try connection.transaction { () throws(DatabaseError) in
+      guard try isFirst(dropped, on: connection) else { return }
+      let purge = Purge(
+        run: run, rule: rule, connection: connection)
+      try purge.note(segment: dropped)
+      try Schema.dropSegment(dropped, on: connection)
+      try Schema.viewSegments(
+        from: dropped + 1, through: last, on: connection)
+    }
+    turn(to: (dropped + 1)...last, rowsInLast: rowsInLast)
+  }
+
+  /// Another process may have been faster; its change is seen with the next
+  /// batch.
+  private func isLast(
+    _ number: Int64, on connection: Connection
+  ) throws(DatabaseError) -> Bool {
+    try connection.integer("SELECT max(segment) FROM segment") == number
+  }
+
+  private func isFirst(
+    _ number: Int64, on connection: Connection
+  ) throws(DatabaseError) -> Bool {
+    let oldest = try connection.integer("SELECT min(segment) FROM segment")
+    return try isLast(last, on: connection) && oldest == number
   }
 }

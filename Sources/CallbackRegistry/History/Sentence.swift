@@ -31,8 +31,12 @@ enum Sentence: Int {
   case countBlock
   case addContent
   case addBlock
+  case measureUsage
+  case oldestCalls
+  case oldestEvent
+  case boundOfEvents
 
-  static var count: Int { addBlock.rawValue + 1 }
+  static var count: Int { boundOfEvents.rawValue + 1 }
 
   var sql: StaticString {
     switch self {
@@ -41,7 +45,9 @@ enum Sentence: Int {
     case .takeSequences:
       """
       UPDATE meta SET value = value + ?1 WHERE name = 'next_sequence'
-      RETURNING value - ?1
+      RETURNING value - ?1, (SELECT min(segment) FROM segment),
+        (SELECT max(segment) FROM segment),
+        (SELECT rows FROM segment ORDER BY segment DESC LIMIT 1)
       """
     case .addCallback:
       """
@@ -57,7 +63,8 @@ enum Sentence: Int {
       "INSERT OR REPLACE INTO dictionary VALUES (?1, ?2, ?3, ?4)"
     case .addRing:
       """
-      INSERT INTO ring (run, number, capacity_records) VALUES (?1, ?2, ?3)
+      INSERT INTO ring (run, number, capacity_records, first_event)
+      VALUES (?1, ?2, ?3, ?4)
       """
     case .advanceRing:
       """
@@ -150,8 +157,8 @@ enum Sentence: Int {
       """
     case .addSync:
       """
-      INSERT INTO clock_sync (run, ticks, time_ns, realtime_ns)
-      VALUES (?1, ?2, ?3, ?4)
+      INSERT INTO clock_sync (run, ticks, time_ns, realtime_ns, step_ns)
+      VALUES (?1, ?2, ?3, ?4, ?5)
       """
     case .addFault:
       """
@@ -162,8 +169,11 @@ enum Sentence: Int {
       """
       UPDATE segment SET rows = rows + ?2,
         first_sequence = coalesce(first_sequence, ?3), last_sequence = ?4,
-        first_time_ns = min(coalesce(first_time_ns, ?5), ?5),
-        last_time_ns = max(coalesce(last_time_ns, ?6), ?6)
+        first_run = coalesce(first_run, ?7),
+        first_time_ns = min(coalesce(first_time_ns, ?5),
+          iif(first_run IS NULL OR first_run = ?7, ?5, first_time_ns)),
+        last_time_ns = iif(last_run = ?7, max(last_time_ns, ?6), ?6),
+        last_run = ?7
       WHERE segment = ?1
       """
     case .countRingFullCalls:
@@ -186,8 +196,7 @@ enum Sentence: Int {
         UNION ALL SELECT 3, 'fault', (SELECT max(fault) FROM fault)
         UNION ALL SELECT 4, 'loss', (SELECT max(loss) FROM loss)
         UNION ALL SELECT 6, 'purge', (SELECT max(purge) FROM purge)
-        UNION ALL SELECT 7, 'site', (SELECT max(site) FROM site)
-        UNION ALL SELECT 8, 'thread', (SELECT max(thread) FROM thread))
+        UNION ALL SELECT 7, 'site', (SELECT max(site) FROM site))
       WHERE first <= last
       """
     case .findLastBlock:
@@ -203,6 +212,43 @@ enum Sentence: Int {
       INSERT INTO block SELECT ?1, ?2, ?3, ?4,
         coalesce((SELECT root FROM block ORDER BY block DESC LIMIT 1),
           zeroblob(32)), ?5
+      """
+    case .measureUsage:
+      """
+      SELECT calls, next - 1 - purged - calls, (pages - free) * size
+      FROM (SELECT (SELECT sum(rows) FROM segment) AS calls,
+        (SELECT value FROM meta WHERE name = 'next_sequence') AS next,
+        (SELECT value FROM meta WHERE name = 'purged_rows') AS purged,
+        (SELECT page_count FROM pragma_page_count) AS pages,
+        (SELECT freelist_count FROM pragma_freelist_count) AS free,
+        (SELECT page_size FROM pragma_page_size) AS size)
+      """
+    case .oldestCalls:
+      """
+      SELECT s.last_time_ns, u.boot = (SELECT boot FROM run WHERE run = ?1)
+      FROM segment s JOIN run u ON u.run = s.last_run
+      WHERE s.rows > 0 ORDER BY s.segment LIMIT 1
+      """
+    case .oldestEvent:
+      """
+      SELECT e.time_ns, u.boot = (SELECT boot FROM run WHERE run = ?1)
+      FROM control_event e JOIN ring r ON r.ring = e.ring
+      JOIN run u ON u.run = r.run ORDER BY e.sequence LIMIT 1
+      """
+    // Whole blocks are deleted, so that the rest can be verified.
+    case .boundOfEvents:
+      """
+      SELECT bound, coalesce((SELECT first_sequence FROM segment
+        WHERE rows > 0 ORDER BY segment LIMIT 1) < bound, 0)
+      FROM (SELECT coalesce(
+          (SELECT max(last_sequence) + 1 FROM block WHERE last_sequence < most
+            AND last_sequence >= (SELECT min(sequence) FROM control_event)),
+          (SELECT min(last_sequence) + 1 FROM block
+            WHERE last_sequence >= most),
+          most) AS bound
+        FROM (SELECT max(sequence) + 1 AS most FROM (
+          SELECT sequence FROM control_event ORDER BY sequence LIMIT ?1)))
+      WHERE bound IS NOT NULL
       """
     }
   }

@@ -9,7 +9,9 @@ extension Writer {
     if batch.overBudget | batch.overRing != 0 {
       for index in 0..<batch.cells.count {
         let cell = batch.cells.pointer(to: index)
-        try write(cell.pointee.overBudget, cause: 1, of: cell)
+        try write(
+          cell.pointee.overBudget, cause: batch.isUnderPressure ? 3 : 1,
+          of: cell)
         try write(cell.pointee.overRing, cause: 2, of: cell)
       }
     }
@@ -60,7 +62,9 @@ extension Writer {
       statement.bind(2, cursor.pointee.working.row)
       statement.bind(3, loss.first)
       statement.bind(4, loss.first &+ loss.count &- 1)
-      let cause = cursor.pointee.isDamaged ? 5 : fault.isThere ? 2 : 1
+      let isFault = fault.isThere
+      let cause =
+        cursor.pointee.isDamaged ? 5 : loss.isDropped ? 6 : isFault ? 2 : 1
       statement.bind(6, Int64(cause))
     }
     statement.bind(5, loss.count)
@@ -93,18 +97,21 @@ extension Writer {
       4, first &+ UInt64(batch.calls[batch.callCount - 1].offset))
     statement.bind(5, batch.firstCallTime)
     statement.bind(6, batch.lastCallTime)
+    statement.bind(7, run)
     try statement.run()
   }
 
-  private func writeSync() throws(DatabaseError) {
+  private mutating func writeSync() throws(DatabaseError) {
     guard let sync else { return }
-    let offset =
-      cbr_realtime_nanoseconds() &- cbr_monotonic_nanoseconds()
+    let offset = WallClock.offset
+    let step = WallClock.step(from: wallClock.committed, to: offset)
+    wallClock.working = offset
     let statement = statements[.addSync]
     statement.bind(1, run)
     statement.bind(2, sync.ticks)
     statement.bind(3, clock.nanoseconds(at: sync.ticks))
     statement.bind(4, sync.nanoseconds &+ offset)
+    statement.bind(5, step)
     try statement.run()
   }
 
@@ -129,7 +136,7 @@ extension Writer {
       return
     }
     try FaultRow(
-      cause: DatabaseError(code: fault.code).text, code: fault.code,
+      cause: fault.cause, code: fault.code,
       beganAt: fault.beganAt, failures: fault.failures,
       lost: lost &- fault.lostBefore
     ).add(to: run, by: statements[.addFault])

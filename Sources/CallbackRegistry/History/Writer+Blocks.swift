@@ -75,12 +75,9 @@ extension Writer {
   /// Where it fails, those rows are in no block yet.
   mutating func coverRest() {
     guard chain.isOn else { return }
-    do throws(DatabaseError) {
-      try statements[.begin].run()
+    let connection = connection
+    try? connection.transaction { () throws(DatabaseError) in
       try writeLastBlock()
-      try statements[.commit].run()
-    } catch {
-      connection.rollBack()
     }
   }
 

@@ -18,6 +18,8 @@ extension Writer {
   mutating func gather() {
     batch.clear()
     budget.fill(now: cbr_monotonic_nanoseconds())
+    batch.isUnderPressure = isPressed
+    if isPressed { budget.exhaust() }
     merge.clear()
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
@@ -122,7 +124,8 @@ extension Writer {
         cursor: number, first: first, count: sequence &- first,
         firstTime: clock.nanoseconds(
           at: begins ? noted.firstTime : cursor.pointee.working.time),
-        lastTime: clock.nanoseconds(at: ends ? noted.lastTime : time)))
+        lastTime: clock.nanoseconds(at: ends ? noted.lastTime : time),
+        isDropped: noted.count > 0 && noted.areDropped))
     cursor.pointee.working.lost &+= sequence &- first
     cursor.pointee.working.sequence = sequence
   }

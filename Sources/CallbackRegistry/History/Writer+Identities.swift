@@ -7,13 +7,27 @@ extension Writer {
     try writeSites()
     for index in 0..<cursors.count {
       let cursor = cursors.pointer(to: index)
-      if cursor.pointee.working.row == 0 { try writeRing(cursor) }
+      if cursor.pointee.working.row == 0 {
+        try writeRing(cursor)
+        // In another database than it began in.
+        if cursor.pointee.committed.sequence > 0,
+          let thread = cursor.pointee.thread
+        {
+          try write(
+            thread, of: cursor, sequence: first,
+            time: clock.nanoseconds(at: cursor.pointee.committed.time))
+        }
+      }
     }
     for index in 0..<batch.controlCount {
       let row = batch.controls + index
       let cursor = cursors.pointer(to: Int(row.pointee.cursor))
       if row.pointee.kind == EventKind.thread.rawValue {
-        try writeThread(row, of: cursor, first: first)
+        let thread = payload(at: row.pointee.position, of: cursor)
+        try write(
+          thread, of: cursor, sequence: first &+ UInt64(row.pointee.offset),
+          time: row.pointee.time)
+        cursor.pointee.thread = thread
       }
       row.pointee.thread = cursor.pointee.working.thread
     }
@@ -78,23 +92,23 @@ extension Writer {
     statement.bind(1, run)
     statement.bind(2, cursor.pointee.ring.pointee.number)
     statement.bind(3, cursor.pointee.ring.pointee.capacity)
+    statement.bind(4, cursor.pointee.committed.sequence)
     try statement.run()
     cursor.pointee.working.row = connection.lastRow
   }
 
-  private func writeThread(
-    _ row: UnsafeMutablePointer<ControlRow>,
-    of cursor: UnsafeMutablePointer<Cursor>, first: UInt64
+  private func write(
+    _ thread: Payload, of cursor: UnsafeMutablePointer<Cursor>,
+    sequence: UInt64, time: UInt64
   ) throws(DatabaseError) {
-    let payload = payload(at: row.pointee.position, of: cursor)
-    var name = (payload.second, payload.third, UInt64(0))
+    var name = (thread.second, thread.third, UInt64(0))
     let statement = statements[.addThread]
     statement.bind(1, run)
     statement.bind(2, cursor.pointee.working.row)
-    statement.bind(3, payload.first >> 32)
-    statement.bind(4, payload.first & 0xFFFF_FFFF)
-    statement.bind(6, first &+ UInt64(row.pointee.offset))
-    statement.bind(7, row.pointee.time)
+    statement.bind(3, thread.first >> 32)
+    statement.bind(4, thread.first & 0xFFFF_FFFF)
+    statement.bind(6, sequence)
+    statement.bind(7, time)
     // The name ends with a zero, here if nowhere before.
     try withUnsafeBytes(of: &name) { bytes throws(DatabaseError) in
       statement.bind(

@@ -14,6 +14,8 @@ extension Writer {
 
   /// How long the writer rests: the fuller it found a ring, the shorter.
   private static var usualRest: UInt64 { 20_000_000 }
+  /// While the log cannot be used again.
+  private static var pressedRest: UInt64 { 250_000_000 }
   private static var shortRest: UInt64 { 5_000_000 }
   private static var shortestRest: UInt64 { 1_000_000 }
   /// After a second without events.
@@ -27,16 +29,13 @@ extension Writer {
   /// until nobody is left who could record or close it: nil.
   mutating func loop() -> Status? {
     waitForClock()
-    connection.onCommit(history) { history, _, _, pages in
-      history?.assumingMemoryBound(to: History.self).pointee.logPages.store(
-        UInt32(truncatingIfNeeded: pages), ordering: .relaxed)
-      return 0
-    }
+    watchLog()
     while true {
       let orders = recorder.pointee.writer.locked { history.pointee.orders }
       let isNew = orders.flushes > flushing
       flushing = orders.flushes
       let outcome = writeBatch(markingTargets: isNew)
+      tellChanges()
       if outcome == .failed {
         if orders.isClosing, givesUp(orders) { return .audit }
         history.pauseAfterFailure(nanoseconds: fault.pause, after: orders)
@@ -57,8 +56,9 @@ extension Writer {
         if outcome == .nothing, givesUpClosing { return .audit }
       }
       let isMoreKnown = outcome != .nothing && (!isDone || orders.isClosing)
-      if outcome == .full || isMoreKnown { continue }
+      if outcome == .full && !isPressed || isMoreKnown { continue }
       if isIdle, cbr_is_left_alone() { return nil }
+      lookAround()
       rest(isWaitedFor: !isDone || orders.isClosing)
     }
   }
@@ -91,9 +91,15 @@ extension Writer {
     history.pointee.turn.takeAsWriter()
     defer { history.pointee.turn.give() }
     do throws(DatabaseError) {
+      let before = history.pointee.file
+      try keepFile()
+      // What has been read is to be read again for another database.
+      if history.pointee.file != before { gather() }
+      try keepLog()
       try write()
     } catch {
       fail(error)
+      mend(error)
       return .failed
     }
     history.setState(.good)
@@ -163,6 +169,7 @@ extension Writer {
   private mutating func rest(isWaitedFor: Bool) {
     let isIdle = isIdle
     if isIdle, hasLog { checkpoint() }
+    if isPressed, !isWaitedFor { return restUnderPressure() }
     let time =
       fullness >= 64 || isWaitedFor
       ? Self.shortestRest
@@ -173,6 +180,19 @@ extension Writer {
     fullness = 0
     recorder.pointee.writer.lock()
     while !recorder.pointee.isWriterWanted.load(ordering: .relaxed),
+      recorder.pointee.writer.wait(until: deadline)
+    {}
+    recorder.pointee.isWriterWanted.store(false, ordering: .relaxed)
+    recorder.pointee.writer.unlock()
+  }
+
+  /// Calls alone do not end this rest: they are counted where they happen.
+  private mutating func restUnderPressure() {
+    let deadline = Deadline.after(Self.pressedRest)
+    let asked = flushing
+    recorder.pointee.writer.lock()
+    while recorder.pointee.blocked.load(ordering: .relaxed) == 0,
+      history.pointee.orders.flushes == asked,
       recorder.pointee.writer.wait(until: deadline)
     {}
     recorder.pointee.isWriterWanted.store(false, ordering: .relaxed)

@@ -10,6 +10,13 @@ extension Writer {
   mutating func write() throws(DatabaseError) {
     chain.clear()
     do throws(DatabaseError) {
+      try connection.lease?.pointee.take()
+    } catch {
+      revertBatch()
+      throw error
+    }
+    defer { connection.lease?.pointee.give() }
+    do throws(DatabaseError) {
       try statements[.begin].run()
       Hook.batchBegan.reached(0)
       if fault.needsRepair { try statements[.repairSequence].run() }
@@ -32,15 +39,22 @@ extension Writer {
   /// The number of the batch's first row.
   ///
   /// The numbers are taken anew in each transaction, because other processes
-  /// may write in between.
-  func takeSequences() throws(DatabaseError) -> UInt64 {
+  /// may write in between; and the calls' segment, which they may have ended.
+  mutating func takeSequences() throws(DatabaseError) -> UInt64 {
     let statement = statements[.takeSequences]
     statement.bind(1, Int64(batch.rowCount))
     guard try statement.step() else {
       throw .corrupt
     }
-    defer { statement.reset() }
-    return statement.unsigned(0)
+    let first = statement.unsigned(0)
+    segments.turn(
+      to: statement.integer(1)...statement.integer(2),
+      rowsInLast: statement.unsigned(3))
+    statement.reset()
+    if statements.segment != segments.last {
+      try statements.turn(to: segments.last, on: connection)
+    }
+    return first
   }
 
   private mutating func commit() {
@@ -51,20 +65,27 @@ extension Writer {
     callbacks.commit()
     sites.commit()
     recorder.noteSaved(callbacks: callbacks.count, sites: sites.count)
-    segments.commit(rows: Int64(batch.callCount))
+    segments.commit(calls: batch.callCount, others: batch.controlCount)
     notedUnprotected.commit()
     sync = nil
+    wallClock.commit()
     fault = Fault()
     commitRings()
   }
 
   private mutating func revert() {
     connection.rollBack()
+    revertBatch()
+  }
+
+  /// What was read is to be read again.
+  private mutating func revertBatch() {
     callbacks.revert()
     sites.revert()
     tokens.clear()
     refusals.clear()
     notedUnprotected.revert()
+    wallClock.revert()
     revertRings()
   }
 }

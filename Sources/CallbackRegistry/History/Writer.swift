@@ -23,8 +23,8 @@ import Synchronization
 struct Writer: ~Copyable {
   let history: HistoryPointer
   let recorder: RecorderPointer
-  let connection: Connection
-  let run: Int64
+  var connection: Connection
+  var run: Int64
   /// The rings are those of a process that has died (Recovery.swift).
   let isRecovering: Bool
 
@@ -51,6 +51,8 @@ struct Writer: ~Copyable {
   var aggregates: Aggregates
   /// A pair of clock stamps that has no row yet.
   var sync: TickClock.Sample?
+  /// The wall clock's offset when the last one was written.
+  var wallClock: Ahead<UInt64>
   var fault = Fault()
   /// The last flush that was asked for, that was done, and that was synced.
   var flushing: UInt64 = 0
@@ -59,14 +61,27 @@ struct Writer: ~Copyable {
   var isExitNoted = false
   /// Rings in memory that `run` and `fault` tell of.
   var notedUnprotected = Ahead<UInt32>(0)
+  /// What observers were told.
+  var toldState = Recorder.State.good
+  var toldLost: UInt64 = 0
+  var toldAt: UInt64 = 0
   /// When closing began.
   var closingSince: UInt64?
   /// When a batch was last written.
   var lastWriting: UInt64
+  /// The size of the log and of what is beside the database.
+  var bytesBeside: UInt64 = 0
+  /// When it was last looked at, and for what dead processes have left there.
+  var lastLooking: UInt64
   /// How full the fullest ring was since the last rest, in 1/256.
   var fullness: UInt64 = 0
   /// The length of the log when it was last copied.
   var checkpointedPages: UInt32 = 0
+  /// Somebody reads what keeps the log from being used again.
+  var isLogPinned = false
+  /// The log's name, and which file that was when it was last looked at.
+  let logName: Scratch
+  var log: FileIdentity?
 
   /// Prepares everything that writing needs.
   ///
@@ -85,7 +100,14 @@ struct Writer: ~Copyable {
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
     let chain = try BlockChain.make(isInFile: isInFile)
-    let segments = try Segments(of: database.connection)
+    let logName = try Scratch(bytes: 8_192)
+    var text = logName.text
+    if let path = history.pointee.path {
+      text.append(path)
+      text.append("-wal")
+    }
+    let segments = try Segments(
+      of: database.connection, limits: history.pointee.limits)
     let statements = try Statements.prepare(
       on: database.connection, segment: segments.last)
     self.history = history
@@ -100,8 +122,11 @@ struct Writer: ~Copyable {
     self.refusals = refusals
     self.scratch = scratch
     self.chain = chain
+    self.logName = logName
+    wallClock = Ahead(history.pointee.wallClockAtOpening)
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
+    lastLooking = lastWriting
     budget = Budget(
       callsPerSecond: history.pointee.callsPerSecond, now: lastWriting)
   }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Synchronization
 
 extension UnsafeMutablePointer where Pointee == Recorder {
   /// Records a call that ends now.
   ///
-  /// When there is no room it is counted.
+  /// When there is no room it is counted, or what its policy says.
   @inline(__always)
   package func recordCall(
     in ring: RingPointer, token: UInt64, began: UInt64, ended: UInt64
   ) {
-    guard ring.hasRoom(for: 1) else {
-      return aggregate(
-        token: token, ticks: ended &- began, in: ring, time: ended)
-    }
+    guard
+      ring.hasRoom(for: 1)
+        || makeRoomForCall(in: ring, token: token, began: began, ended: ended)
+    else { return }
     var duration = ended &- began
     var shift: UInt8 = 0
     // Longer than 32 bits of ticks (about a second): coarser units.
@@ -26,6 +27,22 @@ extension UnsafeMutablePointer where Pointee == Recorder {
       argument: UInt32(truncatingIfNeeded: duration))
   }
 
+  /// Follows the policy for calls without room; true: there is room now.
+  private func makeRoomForCall(
+    in ring: RingPointer, token: UInt64, began: UInt64, ended: UInt64
+  ) -> Bool {
+    switch pointee.callPolicy {
+    case .block:
+      if waitForRoom(1, in: ring) { return true }
+      aggregate(token: token, ticks: ended &- began, in: ring, time: ended)
+    case .count:
+      aggregate(token: token, ticks: ended &- began, in: ring, time: ended)
+    case .drop: drop(in: ring, time: ended)
+    case .abort: abort()
+    }
+    return false
+  }
+
   /// Counts a call, exactly, until there is room again.
   private func aggregate(
     token: UInt64, ticks: UInt64, in ring: RingPointer, time: UInt64
@@ -35,14 +52,43 @@ extension UnsafeMutablePointer where Pointee == Recorder {
       if pointee.aggregates.add(token: token, ticks: ticks) {
         fileHeader?.pointee.aggregated.wrappingAdd(1, ordering: .releasing)
       } else {
-        countLoss(in: ring, time: time)
+        countLoss(in: ring, time: time, isDropped: false)
       }
     }
     if !pointee.isWriterWanted.load(ordering: .relaxed) { wakeWriter() }
   }
 
-  /// Records an event of the control class: waits for room, and counts what
-  /// finds none in time.
+  /// Follows the policy for other events without room; true: there is room
+  /// now.
+  private func makeRoom(
+    for records: UInt64, in ring: RingPointer, time: UInt64
+  ) -> Bool {
+    switch pointee.eventPolicy {
+    case .block, .count:
+      if waitForRoom(records, in: ring) { return true }
+      pointee.monitor.locked {
+        countLoss(in: ring, time: time, isDropped: false)
+      }
+    case .drop: drop(in: ring, time: time)
+    case .abort: abort()
+    }
+    return false
+  }
+
+  private func drop(in ring: RingPointer, time: UInt64) {
+    Hook.ringFull.reached(0)
+    pointee.monitor.locked { countLoss(in: ring, time: time, isDropped: true) }
+    if !pointee.isWriterWanted.load(ordering: .relaxed) { wakeWriter() }
+  }
+
+  private func abort() -> Never {
+    let sentence: StaticString =
+      "callbackregistry: no room for an event, and its policy is to abort\n"
+    cbr_print_error(sentence.characters, sentence.utf8CodeUnitCount)
+    cbr_abort()
+  }
+
+  /// Records an event of the control class; without room what its policy says.
   ///
   /// Must not be called with a lock of the engine held.
   @discardableResult
@@ -50,7 +96,7 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     _ kind: EventKind, in ring: RingPointer, handle: UInt64,
     argument: UInt32 = 0, time: UInt64 = Ticks.now
   ) -> Bool {
-    guard ring.hasRoom(for: 1) || waitForRoom(1, in: ring, time: time) else {
+    guard ring.hasRoom(for: 1) || makeRoom(for: 1, in: ring, time: time) else {
       return false
     }
     ring.write(
@@ -69,7 +115,7 @@ extension UnsafeMutablePointer where Pointee == Recorder {
       1 + UInt64(EventLayout.continuations(forBytes: payload.count))
     guard
       ring.hasRoom(for: records)
-        || waitForRoom(records, in: ring, time: time)
+        || makeRoom(for: records, in: ring, time: time)
     else { return false }
     ring.write(
       kind: kind, time: time, handle: handle, argument: argument,
@@ -98,10 +144,8 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     }
   }
 
-  /// Waits until the writer has made room; counts the event when it has not.
-  private func waitForRoom(
-    _ records: UInt64, in ring: RingPointer, time: UInt64
-  ) -> Bool {
+  /// Waits until the writer has made room; false: there was none in time.
+  private func waitForRoom(_ records: UInt64, in ring: RingPointer) -> Bool {
     Hook.ringFull.reached(0)
     let deadline = Deadline.after(pointee.blockTimeoutNanoseconds)
     pointee.blocked.wrappingAdd(1, ordering: .relaxed)
@@ -114,9 +158,7 @@ extension UnsafeMutablePointer where Pointee == Recorder {
           == Recorder.State.good.rawValue
         let canFit = records <= ring.pointee.capacity
         guard isGood, canFit, pointee.monitor.wait(until: deadline) else {
-          if ring.hasRoom(for: records) { return true }
-          countLoss(in: ring, time: time)
-          return false
+          return ring.hasRoom(for: records)
         }
       }
       return true
@@ -124,8 +166,11 @@ extension UnsafeMutablePointer where Pointee == Recorder {
   }
 
   /// Numbers an event that found no room, and remembers that.
-  private func countLoss(in ring: RingPointer, time: UInt64) {
+  ///
+  /// The recorder's monitor is held.
+  private func countLoss(in ring: RingPointer, time: UInt64, isDropped: Bool) {
     pointee.lost.wrappingAdd(1, ordering: .relaxed)
-    ring.pointee.loss.add(sequence: ring.takeSequence(), time: time)
+    ring.pointee.loss.add(
+      sequence: ring.takeSequence(), time: time, isDropped: isDropped)
   }
 }

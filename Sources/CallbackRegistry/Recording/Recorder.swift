@@ -31,6 +31,8 @@ package struct Recorder: ~Copyable {
   package let isWriterWanted = Atomic<Bool>(false)
   package let ringRecords: UInt64
   package let blockTimeoutNanoseconds: UInt64
+  package let callPolicy: OverflowPolicy
+  package let eventPolicy: OverflowPolicy
   /// Starts what reads the rings, when the first one is made.
   package let start: @convention(c) (UnsafeMutableRawPointer?) -> Void
   package let startArgument: UnsafeMutableRawPointer?
@@ -55,7 +57,8 @@ package struct Recorder: ~Copyable {
 
   package init(
     identity: UInt64, monitor: Monitor, writer: Monitor, ringRecords: UInt64,
-    blockTimeoutNanoseconds: UInt64,
+    blockTimeoutNanoseconds: UInt64, callPolicy: OverflowPolicy,
+    eventPolicy: OverflowPolicy,
     startArgument: UnsafeMutableRawPointer?,
     start: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
   ) {
@@ -64,6 +67,8 @@ package struct Recorder: ~Copyable {
     self.writer = writer
     self.ringRecords = ringRecords
     self.blockTimeoutNanoseconds = blockTimeoutNanoseconds
+    self.callPolicy = callPolicy
+    self.eventPolicy = eventPolicy
     self.startArgument = startArgument
     self.start = start
   }

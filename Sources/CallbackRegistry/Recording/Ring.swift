@@ -49,6 +49,8 @@ package struct Loss {
   package var lastSequence: UInt64 = 0
   package var firstTime: UInt64 = 0
   package var lastTime: UInt64 = 0
+  /// All of them were dropped because of a policy.
+  package var areDropped = true
 
   package init() {}
 
@@ -58,9 +60,10 @@ package struct Loss {
     lastSequence = last
     firstTime = time
     lastTime = time
+    areDropped = false
   }
 
-  mutating func add(sequence: UInt64, time: UInt64) {
+  mutating func add(sequence: UInt64, time: UInt64, isDropped: Bool) {
     if count == 0 {
       firstSequence = sequence
       firstTime = time
@@ -68,6 +71,7 @@ package struct Loss {
     count += 1
     lastSequence = sequence
     lastTime = time
+    areDropped = areDropped && isDropped
   }
 
   /// Adds losses that came later.
@@ -80,6 +84,7 @@ package struct Loss {
     count += later.count
     lastSequence = later.lastSequence
     lastTime = later.lastTime
+    areDropped = areDropped && later.areDropped
   }
 }
 

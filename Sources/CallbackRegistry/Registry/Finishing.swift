@@ -179,6 +179,9 @@ extension Finishing {
       registry.record(.closed, handle, thread: thread)
     }
     let history = registry.pointee.history
+    if let observer = registry.pointee.observer {
+      history.endObserving(observer)
+    }
     registry.freeInterfaces()
     let chunks = registry.pointee.chunks
     registry.pointee.lock.destroy()

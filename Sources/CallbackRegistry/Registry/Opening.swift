@@ -14,6 +14,15 @@ package struct RegistryOptions {
   package var ringBytes: UInt64 = 0
   package var callsPerSecond: UInt64 = 0
   package var blockTimeoutNanoseconds: UInt64 = 0
+  package var maxBytes: UInt64 = 0
+  package var maxCalls: UInt64 = 0
+  package var maxEvents: UInt64 = 0
+  package var maxCallAge: UInt64 = 0
+  package var maxEventAge: UInt64 = 0
+  package var callPolicy: UInt32 = 0
+  package var eventPolicy: UInt32 = 0
+  package var historyChanged: StateChanged?
+  package var historyContext: UnsafeMutableRawPointer?
 
   package init() {}
 
@@ -45,23 +54,23 @@ package enum Opening {
     let chunk =
       room == nil || lock == nil
       ? nil : Table.takeChunk(status: &status)
-    guard let room, let lock, let chunk else {
-      Memory.release(room)
-      lock?.destroy()
-      _ = history.release(until: Deadline.after(0))
-      throw status == .ok ? .noMemory : status
-    }
     let defaultLabel: StaticString = "registry"
     let label = options.label ?? defaultLabel.characters
     let callback = history.recorder.pointee.monitor.locked {
       history.recorder.intern(.callback, text: label)
     }
-    guard let callback else {
+    let observer = options.historyChanged.map {
+      history.observe($0, context: options.historyContext)
+    }
+    // An observer that was asked for and could not be made is nil in this.
+    let isObserved = observer.map { $0 != nil } ?? true
+    guard let room, let lock, let chunk, let callback, isObserved else {
       Memory.release(room)
-      lock.destroy()
-      Table.returnChunks(chunk)
+      lock?.destroy()
+      if let chunk { Table.returnChunks(chunk) }
+      if let observer = observer ?? nil { history.endObserving(observer) }
       _ = history.release(until: Deadline.after(0))
-      throw .noMemory
+      throw status == .ok ? .noMemory : status
     }
     let level = Level(rawValue: options.level) ?? .calls
     let generation = Handle.generation(
@@ -70,8 +79,9 @@ package enum Opening {
       generation: generation, index: chunk.pointee.firstIndex, kind: .registry)
     room.initialize(
       to: RegistryRecord(
-        handle: handle, lock: lock, history: history, callback: callback,
-        strictness: options.strictness, level: level, chunk: chunk))
+        handle: handle, lock: lock, history: history, observer: observer ?? nil,
+        callback: callback, strictness: options.strictness, level: level,
+        chunk: chunk))
     room.publish(chunk, thread: thread)
     return handle
   }
@@ -79,13 +89,26 @@ package enum Opening {
   private static func openHistory(
     _ options: RegistryOptions, thread: ThreadPointer
   ) throws(Status) -> HistoryPointer {
-    let historyOptions = HistoryOptions(
+    var limits = HistoryLimits.standard(isFile: options.historyPath != nil)
+    if options.maxBytes != 0 { limits.bytes = options.maxBytes }
+    if options.maxCalls != 0 { limits.calls = options.maxCalls }
+    if options.maxEvents != 0 { limits.events = options.maxEvents }
+    if options.maxCallAge != 0 { limits.callAge = options.maxCallAge }
+    if options.maxEventAge != 0 { limits.eventAge = options.maxEventAge }
+    var historyOptions = HistoryOptions(
       path: options.historyPath,
       ringBytes: options.ringBytes == 0 ? 2 << 20 : options.ringBytes,
       callsPerSecond: options.callsPerSecond == 0
         ? 100_000 : options.callsPerSecond,
       blockTimeoutNanoseconds: options.blockTimeoutNanoseconds == 0
-        ? 1_000_000_000 : options.blockTimeoutNanoseconds)
+        ? 1_000_000_000 : options.blockTimeoutNanoseconds,
+      limits: limits)
+    if let policy = OverflowPolicy(rawValue: options.callPolicy) {
+      historyOptions.callPolicy = policy
+    }
+    if let policy = OverflowPolicy(rawValue: options.eventPolicy) {
+      historyOptions.eventPolicy = policy
+    }
     var status = Status.ok
     var history: HistoryPointer?
     let failed = thread.fail(.audit) { text in
@@ -120,6 +143,27 @@ package enum Opening {
     guard isGoodSize else {
       throw thread.invalid(
         "ring_bytes is not a power of two from 4 KiB to 1 GiB")
+    }
+    guard options.maxBytes == 0 || options.maxBytes >= 4 << 20 else {
+      throw thread.invalid("max_bytes is less than 4 MiB")
+    }
+    guard options.maxCalls == 0 || options.maxCalls >= 10_000 else {
+      throw thread.invalid("max_calls is less than 10 000")
+    }
+    guard options.maxEvents == 0 || options.maxEvents >= 10_000 else {
+      throw thread.invalid("max_events is less than 10 000")
+    }
+    guard options.callPolicy <= OverflowPolicy.abort.rawValue else {
+      throw thread.invalid("calls_overflow is not one of CBR_OVERFLOW_...")
+    }
+    guard options.eventPolicy <= OverflowPolicy.abort.rawValue,
+      options.eventPolicy != OverflowPolicy.count.rawValue
+    else {
+      throw thread.invalid(
+        """
+        events_overflow is not one of CBR_OVERFLOW_... for events other than \
+        calls
+        """)
     }
     if let path = options.historyPath, path[0] == 0 {
       throw thread.invalid("history_path is empty")

@@ -17,6 +17,7 @@ package struct RegistryRecord: ~Copyable {
   package let history: HistoryPointer
   package let recorder: RecorderPointer
   package let callback: UInt32
+  package let observer: ObserverPointer?
   package let strictness: UInt32
   package let level: Atomic<UInt32>
   package let refused = Atomic<UInt64>(0)
@@ -35,12 +36,14 @@ package struct RegistryRecord: ~Copyable {
   var retired: UInt64 = 0
 
   init(
-    handle: UInt64, lock: Monitor, history: HistoryPointer, callback: UInt32,
-    strictness: UInt32, level: Level, chunk: ChunkPointer
+    handle: UInt64, lock: Monitor, history: HistoryPointer,
+    observer: ObserverPointer?, callback: UInt32, strictness: UInt32,
+    level: Level, chunk: ChunkPointer
   ) {
     self.handle = handle
     self.lock = lock
     self.history = history
+    self.observer = observer
     recorder = history.recorder
     self.callback = callback
     self.strictness = strictness
