@@ -34,10 +34,7 @@ INSERT INTO source (pattern, rows, columns) VALUES
   ('purge', 'purges',
     'purge, run, time_ns, rule, table_name, rows, first_sequence, '
     || 'last_sequence, first_run, first_time_ns, last_run, last_time_ns'),
-  ('site', 'sites', 'site, file, line'),
-  ('thread', 'threads',
-    'thread, run, ring, number, kernel_number, name, began_sequence, '
-    || 'began_time_ns');
+  ('site', 'sites', 'site, file, line');
 UPDATE source SET condition = 'kind = 1 AND ring BETWEEN 0 AND 2147483647 '
   || 'AND callback BETWEEN 0 AND 4294967295' WHERE rows = 'calls';
 
@@ -69,11 +66,13 @@ FROM main.block_content c LEFT JOIN place p ON p.name = c.table_name;
 
 UPDATE part SET found = sha3_query(query, 256) WHERE query IS NOT NULL;
 
--- Deleted by rule is what has a row in purge, and no row of its own.
+-- Deleted by rule is what has a row in purge, and no row of its own. Notes go
+-- with their events.
 UPDATE part SET state = CASE
   WHEN found = hash THEN 'right'
-  WHEN EXISTS (SELECT 1 FROM main.purge g WHERE g.table_name = name
-      AND g.first_sequence <= first AND g.last_sequence >= last)
+  WHEN EXISTS (SELECT 1 FROM main.purge g
+      WHERE g.table_name = CASE name WHEN 'note' THEN 'control_event'
+        ELSE name END AND g.first_sequence <= first AND g.last_sequence >= last)
     AND (query IS NULL
       OR found = sha3(printf('S%d:%s', length(query), query), 256))
     THEN 'purged'

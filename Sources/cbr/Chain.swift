@@ -93,7 +93,6 @@ extension ChainedTable {
     case .note: "notes"
     case .purge: "purges"
     case .site: "sites"
-    case .thread: "threads"
     }
   }
 

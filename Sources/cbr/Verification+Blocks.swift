@@ -103,8 +103,10 @@ extension Verification {
   }
 
   private func isPurged(_ part: Part) -> Bool {
-    purges.contains { purge in
-      purge.table == part.table && purge.first <= part.first
+    // Notes go with their events.
+    let table = part.table == "note" ? "control_event" : part.table
+    return purges.contains { purge in
+      purge.table == table && purge.first <= part.first
         && purge.last >= part.last
     }
   }

@@ -13,9 +13,8 @@ package enum ChainedTable: Int {
   case note
   case purge
   case site
-  case thread
 
-  package static var count: Int { thread.rawValue + 1 }
+  package static var count: Int { site.rawValue + 1 }
 
   /// Of calls, the part of the name before the segment's number.
   package var name: StaticString {
@@ -28,7 +27,6 @@ package enum ChainedTable: Int {
     case .note: "note"
     case .purge: "purge"
     case .site: "site"
-    case .thread: "thread"
     }
   }
 
@@ -63,11 +61,6 @@ package enum ChainedTable: Int {
       last_sequence, first_run, first_time_ns, last_run, last_time_ns
       """
     case .site: "site, file, line"
-    case .thread:
-      """
-      thread, run, ring, number, kernel_number, name, began_sequence, \
-      began_time_ns
-      """
     }
   }
 

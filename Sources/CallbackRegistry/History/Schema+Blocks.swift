@@ -15,6 +15,7 @@ extension Schema {
       previous_root BLOB NOT NULL,
       root BLOB NOT NULL
     ) STRICT;
+    CREATE INDEX block_by_sequence ON block (last_sequence);
 
     CREATE TABLE block_content (
       table_name TEXT NOT NULL,

@@ -75,6 +75,7 @@ extension Writer {
   /// Where it fails, those rows are in no block yet.
   mutating func coverRest() {
     guard chain.isOn else { return }
+    let connection = connection
     try? connection.transaction { () throws(DatabaseError) in
       try writeLastBlock()
     }

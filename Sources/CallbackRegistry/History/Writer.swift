@@ -99,13 +99,13 @@ struct Writer: ~Copyable {
           from: history.pointee.openedAt, file: history.recorder.fileHeader)
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
+    let chain = try BlockChain.make(isInFile: isInFile)
     let logName = try Scratch(bytes: 8_192)
     var text = logName.text
     if let path = history.pointee.path {
       text.append(path)
       text.append("-wal")
     }
-    let chain = try BlockChain.make(isInFile: isInFile)
     let segments = try Segments(
       of: database.connection, limits: history.pointee.limits)
     let statements = try Statements.prepare(
@@ -121,9 +121,9 @@ struct Writer: ~Copyable {
     self.tokens = tokens
     self.refusals = refusals
     self.scratch = scratch
+    self.chain = chain
     self.logName = logName
     wallClock = Ahead(history.pointee.wallClockAtOpening)
-    self.chain = chain
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
     lastWriting = cbr_monotonic_nanoseconds()
     lastLooking = lastWriting
