@@ -12,7 +12,11 @@ extension Verification {
       last: row.integer(4), previousRoot: row.digest(6) ?? Digest(),
       root: row.digest(7) ?? Digest())
     let number = block.number
-    if let before {
+    let isAfterPurge = arePurged(
+      from: (before?.number ?? 0) + 1, through: number - 1)
+    if isAfterPurge {
+      // Blocks were deleted by rule that were just before.
+    } else if let before {
       if before.number != number - 1 {
         note("blocks before block ", number, " are missing")
       }
@@ -23,7 +27,7 @@ extension Verification {
       note("block ", number, " does not follow the one before")
     }
     let lastSequence = before?.last ?? (number == 1 ? 0 : block.first - 1)
-    if block.first != lastSequence + 1 {
+    if block.first != lastSequence + 1, !isAfterPurge {
       note("events before block ", number, " are in no block")
     }
     first = first ?? block
@@ -31,6 +35,15 @@ extension Verification {
     blocks += 1
     head = block.root
     if hexadecimal(block.root) == anchor { hasAnchor = true }
+  }
+
+  /// Whether there are numbers, and their blocks were deleted by rule.
+  ///
+  /// Rules delete from the first block on, and each goes on where the one
+  /// before has come to.
+  func arePurged(from first: Int64, through last: Int64) -> Bool {
+    first <= last
+      && purges.contains { $0.table == "block" && $0.last >= last }
   }
 
   /// Compares the root of the block that all is known of.

@@ -7,9 +7,7 @@ extension Verification {
   /// Looks whether blocks are missing before the first and after the last.
   mutating func lookAtEnds(_ reader: borrowing Reader) throws {
     let firstNumber = first?.number ?? 0
-    let isCutByRule = purges.contains { purge in
-      purge.table == "block" && purge.last == firstNumber - 1
-    }
+    let isCutByRule = arePurged(from: 1, through: firstNumber - 1)
     if firstNumber > 1, !isCutByRule {
       note("head is cut: block ", firstNumber, " is the first")
     }

@@ -51,7 +51,8 @@ int main(int count, char **arguments) {
   options.calls_per_second = UINT64_MAX;
   options.ring_bytes = 1 << 16;
   int is_limited = strcmp(ending, "limited") == 0;
-  if (is_limited) options.max_calls = options.max_events = 10000;
+  int is_crowded = strcmp(ending, "crowded") == 0;
+  if (is_limited || is_crowded) options.max_calls = options.max_events = 10000;
   if (strcmp(ending, "idle") == 0) options.level = CBR_LEVEL_OFF;
   check(cbr_registry_open(&options, &registry));
   int waits = strcmp(ending, "step") == 0;
@@ -369,6 +370,24 @@ class AsWritten(Case):
                     "WHERE table_name = 'control_event')")
         self.assertIn("rows of block 1 are missing: control events",
                       self.verify()[0][0])
+
+    def test_blocks_that_a_rule_has_deleted(self):
+        """Those that only had what was deleted; others are still there."""
+        self.write("crowded", "5000")
+        self.assertGreaterEqual(self.ask(
+            "SELECT sum(rows) FROM purge WHERE table_name = 'block'"), 900)
+        self.assertEqual(self.ask(
+            "SELECT value - (SELECT count(*) FROM block) - (SELECT sum(rows) "
+            "FROM purge WHERE table_name = 'block') "
+            "FROM meta WHERE name = 'blocks'"), 0)
+        self.assertEqual(self.ask(
+            "SELECT count(*) FROM block_content "
+            "WHERE block NOT IN (SELECT block FROM block)"), 0)
+        self.expect_intact()
+        self.change("DELETE FROM purge WHERE table_name = 'block'")
+        lines = "\n".join(self.verify()[0])
+        self.assertRegex(lines, r"blocks before block \d+ are missing")
+        self.assertRegex(lines, r"rows of block \d+ are missing: purges")
 
     def test_without_libcrypto(self):
         empty = false_library(self.folder / "none")

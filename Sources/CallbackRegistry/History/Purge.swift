@@ -77,16 +77,61 @@ struct Purge {
     try run("DELETE FROM control_event WHERE sequence < ?1", before: sequence)
   }
 
+  /// Deletes blocks whose rows have all been deleted, when there are many.
+  ///
+  /// Those that also have rows which stay are kept.
+  func deleteBlocks() throws(DatabaseError) {
+    let purged = try connection.integer(
+      "SELECT value FROM meta WHERE name = 'purged_blocks'")
+    let last = try connection.integer(
+      """
+      SELECT max(block) FROM block WHERE last_sequence <
+        (SELECT value FROM meta WHERE name = 'kept_from')
+      """)
+    guard let purged, let last, last - purged >= Self.blocksAtOnce else {
+      return
+    }
+    let bounds = (first: purged + 1, last: last)
+    try insert(
+      """
+      INSERT INTO purge (run, time_ns, rule, table_name, rows, first_sequence,
+        last_sequence)
+      SELECT ?2, ?3, ?4, 'block', count(*), ?5, ?1 FROM block
+      WHERE block BETWEEN ?5 AND ?1 AND NOT EXISTS (
+        SELECT 1 FROM block_content c WHERE c.block = block.block
+          AND c.table_name IN ('callback', 'fault', 'loss', 'purge', 'site'))
+      """, bound: last, first: bounds.first)
+    try run(
+      "UPDATE meta SET value = ?1 WHERE name = 'purged_blocks'",
+      before: last)
+    try run(
+      """
+      DELETE FROM block WHERE block BETWEEN ?2 AND ?1 AND NOT EXISTS (
+        SELECT 1 FROM block_content c WHERE c.block = block.block
+          AND c.table_name IN ('callback', 'fault', 'loss', 'purge', 'site'))
+      """, before: last, first: bounds.first)
+    // The names of tables of calls are found one after the other.
+    try run(
+      """
+      WITH RECURSIVE found (name) AS (
+        SELECT min(table_name) FROM block_content
+        UNION ALL
+        SELECT (SELECT min(table_name) FROM block_content
+          WHERE table_name > found.name) FROM found WHERE name IS NOT NULL)
+      DELETE FROM block_content
+      WHERE table_name IN (SELECT name FROM found)
+        AND block BETWEEN ?2 AND ?1
+        AND NOT EXISTS (SELECT 1 FROM block b
+          WHERE b.block = block_content.block)
+      """, before: last, first: bounds.first)
+  }
+
+  private static var blocksAtOnce: Int64 { 1_000 }
+
   private func note(
     _ sql: StaticString, bound: Int64
   ) throws(DatabaseError) {
-    let statement = try connection.prepare(sql)
-    defer { statement.finalize() }
-    statement.bind(1, bound)
-    statement.bind(2, run)
-    statement.bind(3, cbr_monotonic_nanoseconds())
-    statement.bind(4, rule)
-    try statement.run()
+    try insert(sql, bound: bound)
     try connection.execute(
       """
       UPDATE meta SET value = value + (SELECT rows FROM purge
@@ -95,12 +140,26 @@ struct Purge {
       """)
   }
 
-  private func run(
-    _ sql: StaticString, before sequence: Int64
+  private func insert(
+    _ sql: StaticString, bound: Int64, first: Int64? = nil
   ) throws(DatabaseError) {
     let statement = try connection.prepare(sql)
     defer { statement.finalize() }
-    statement.bind(1, sequence)
+    statement.bind(1, bound)
+    statement.bind(2, run)
+    statement.bind(3, cbr_monotonic_nanoseconds())
+    statement.bind(4, rule)
+    if let first { statement.bind(5, first) }
+    try statement.run()
+  }
+
+  private func run(
+    _ sql: StaticString, before bound: Int64, first: Int64? = nil
+  ) throws(DatabaseError) {
+    let statement = try connection.prepare(sql)
+    defer { statement.finalize() }
+    statement.bind(1, bound)
+    if let first { statement.bind(2, first) }
     try statement.run()
   }
 }

@@ -27,15 +27,17 @@ extension Schema {
       PRIMARY KEY (table_name, block)
     ) STRICT, WITHOUT ROWID;
 
-    INSERT INTO meta VALUES ('blocks', 0);
+    INSERT INTO meta VALUES ('blocks', 0), ('purged_blocks', 0);
 
     CREATE TRIGGER block_keeps_rows BEFORE UPDATE ON block
     BEGIN SELECT RAISE(ABORT, 'blocks of a history are not changed'); END;
     CREATE TRIGGER block_is_kept BEFORE DELETE ON block
+    WHEN OLD.block > (SELECT value FROM meta WHERE name = 'purged_blocks')
     BEGIN SELECT RAISE(ABORT, 'blocks of a history are not deleted'); END;
     CREATE TRIGGER block_content_keeps_rows BEFORE UPDATE ON block_content
     BEGIN SELECT RAISE(ABORT, 'blocks of a history are not changed'); END;
     CREATE TRIGGER block_content_is_kept BEFORE DELETE ON block_content
+    WHEN OLD.block > (SELECT value FROM meta WHERE name = 'purged_blocks')
     BEGIN SELECT RAISE(ABORT, 'blocks of a history are not deleted'); END;
     """
   }

@@ -236,18 +236,27 @@ enum Sentence: Int {
       JOIN run u ON u.run = r.run ORDER BY e.sequence LIMIT 1
       """
     // Whole blocks are deleted, so that the rest can be verified.
+    // So many control events, up to the end of a block if they are in one.
     case .boundOfEvents:
       """
       SELECT bound, coalesce((SELECT first_sequence FROM segment
         WHERE rows > 0 ORDER BY segment LIMIT 1) < bound, 0)
-      FROM (SELECT coalesce(
-          (SELECT max(last_sequence) + 1 FROM block WHERE last_sequence < most
-            AND last_sequence >= (SELECT min(sequence) FROM control_event)),
-          (SELECT min(last_sequence) + 1 FROM block
-            WHERE last_sequence >= most),
-          most) AS bound
-        FROM (SELECT max(sequence) + 1 AS most FROM (
-          SELECT sequence FROM control_event ORDER BY sequence LIMIT ?1)))
+      FROM (SELECT iif(of_blocks > first, of_blocks, of_events) AS bound
+        FROM (SELECT min(sequence) AS first, (SELECT max(sequence) + 1
+          FROM (SELECT sequence FROM control_event ORDER BY sequence
+            LIMIT ?1)) AS of_events,
+          (SELECT max(last_sequence) + 1
+            FROM (SELECT b.last_sequence,
+                sum(coalesce(c.rows, 0)) OVER (ORDER BY b.block) AS total,
+                b.block = min(b.block) OVER () AS is_first
+              FROM (SELECT block, last_sequence FROM block
+                WHERE last_sequence >=
+                  (SELECT min(sequence) FROM control_event)
+                ORDER BY last_sequence LIMIT 256) b
+              LEFT JOIN block_content c
+                ON c.table_name = 'control_event' AND c.block = b.block)
+            WHERE total <= ?1 OR is_first) AS of_blocks
+          FROM control_event))
       WHERE bound IS NOT NULL
       """
     }

@@ -14,12 +14,16 @@ extension Writer {
 
   /// How long the writer rests: the fuller it found a ring, the shorter.
   private static var usualRest: UInt64 { 20_000_000 }
+  /// After batches of a few rows it grows to this: each transaction writes a
+  /// dozen pages, however little it adds, and events are safe in their rings.
+  private static var longestRest: UInt64 { 500_000_000 }
+  private static var fewRows: Int { 256 }
   /// While the log cannot be used again.
   private static var pressedRest: UInt64 { 250_000_000 }
   private static var shortRest: UInt64 { 5_000_000 }
   private static var shortestRest: UInt64 { 1_000_000 }
   /// After a second without events.
-  private static var idleRest: UInt64 { 100_000_000 }
+  private static var idleRest: UInt64 { 500_000_000 }
   private static var idleAfter: UInt64 { 1_000_000_000 }
   /// How long closing goes on with a database that cannot be written.
   private static var closingPatience: UInt64 { 5_000_000_000 }
@@ -175,7 +179,7 @@ extension Writer {
       ? Self.shortestRest
       : fullness >= 16
         ? Self.shortRest
-        : isIdle ? Self.idleRest : Self.usualRest
+        : isIdle ? Self.idleRest : calmRest()
     let deadline = Deadline.after(time)
     fullness = 0
     recorder.pointee.writer.lock()
@@ -184,6 +188,13 @@ extension Writer {
     {}
     recorder.pointee.isWriterWanted.store(false, ordering: .relaxed)
     recorder.pointee.writer.unlock()
+  }
+
+  private mutating func calmRest() -> UInt64 {
+    let isCalm = batch.rowCount < Self.fewRows
+    restBefore =
+      isCalm ? min(restBefore * 2, Self.longestRest) : Self.usualRest
+    return restBefore
   }
 
   /// Calls alone do not end this rest: they are counted where they happen.

@@ -131,6 +131,7 @@ extension Writer {
     let purge = Purge(run: run, rule: rule, connection: connection)
     try connection.transaction { () throws(DatabaseError) in
       try purge.deleteEvents(before: bound)
+      try purge.deleteBlocks()
     }
     tokens.clear()
   }

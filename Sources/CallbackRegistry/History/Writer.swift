@@ -73,6 +73,8 @@ struct Writer: ~Copyable {
   var bytesBeside: UInt64 = 0
   /// When it was last looked at, and for what dead processes have left there.
   var lastLooking: UInt64
+  /// How long the last rest was to be.
+  var restBefore: UInt64 = 10_000_000
   /// How full the fullest ring was since the last rest, in 1/256.
   var fullness: UInt64 = 0
   /// The length of the log when it was last copied.

@@ -12,7 +12,7 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     in ring: RingPointer, token: UInt64, began: UInt64, ended: UInt64
   ) {
     guard
-      ring.hasRoom(for: 1)
+      ring.hasRoom(for: 1) || lookForRoom(1, in: ring)
         || makeRoomForCall(in: ring, token: token, began: began, ended: ended)
     else { return }
     var duration = ended &- began
@@ -25,6 +25,16 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     ring.write(
       kind: .call, flags: shift, time: began, handle: token,
       argument: UInt32(truncatingIfNeeded: duration))
+  }
+
+  /// Looks how far the writer has come, and wakes it when half of the ring is
+  /// full.
+  private func lookForRoom(_ records: UInt64, in ring: RingPointer) -> Bool {
+    let room = ring.lookForRoom(for: records)
+    if room.isHalfFull, !pointee.isWriterWanted.load(ordering: .relaxed) {
+      wakeWriter()
+    }
+    return room.isThere
   }
 
   /// Follows the policy for calls without room; true: there is room now.
@@ -96,9 +106,10 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     _ kind: EventKind, in ring: RingPointer, handle: UInt64,
     argument: UInt32 = 0, time: UInt64 = Ticks.now
   ) -> Bool {
-    guard ring.hasRoom(for: 1) || makeRoom(for: 1, in: ring, time: time) else {
-      return false
-    }
+    guard
+      ring.hasRoom(for: 1) || lookForRoom(1, in: ring)
+        || makeRoom(for: 1, in: ring, time: time)
+    else { return false }
     ring.write(
       kind: kind, flags: 0, time: time, handle: handle, argument: argument)
     return true
@@ -114,7 +125,7 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     let records =
       1 + UInt64(EventLayout.continuations(forBytes: payload.count))
     guard
-      ring.hasRoom(for: records)
+      ring.hasRoom(for: records) || lookForRoom(records, in: ring)
         || makeRoom(for: records, in: ring, time: time)
     else { return false }
     ring.write(
@@ -152,13 +163,13 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     defer { pointee.blocked.wrappingSubtract(1, ordering: .relaxed) }
     wakeWriter()
     return pointee.monitor.locked {
-      while !ring.hasRoom(for: records) {
+      while !ring.lookForRoom(for: records).isThere {
         let isGood =
           pointee.state.load(ordering: .relaxed)
           == Recorder.State.good.rawValue
         let canFit = records <= ring.pointee.capacity
         guard isGood, canFit, pointee.monitor.wait(until: deadline) else {
-          return ring.hasRoom(for: records)
+          return ring.lookForRoom(for: records).isThere
         }
       }
       return true

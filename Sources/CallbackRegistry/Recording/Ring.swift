@@ -26,8 +26,8 @@ package struct Ring: ~Copyable {
   package let emitted = Atomic<UInt64>(0)
   package let holder: Atomic<UInt32>
 
-  /// What the producer last saw of `tail`.
-  fileprivate var seenTail: UInt64 = 0
+  /// Up to where the producer writes without looking at `tail` again.
+  fileprivate var roomEnd: UInt64
   /// Events so far, those that found no room included.
   fileprivate var sequence: UInt64 = 0
 
@@ -107,7 +107,8 @@ extension UnsafeMutablePointer where Pointee == Ring {
     }
     ring.initialize(
       to: Ring(
-        holder: Atomic(holder), number: number, seed: seed, isInFile: false,
+        holder: Atomic(holder), roomEnd: capacity / 2, number: number,
+        seed: seed, isInFile: false,
         capacity: capacity, words: words, next: next))
     return ring
   }
@@ -123,7 +124,8 @@ extension UnsafeMutablePointer where Pointee == Ring {
       to: UInt64.self, capacity: Int(capacity) * EventLayout.wordsPerRecord)
     ring.initialize(
       to: Ring(
-        holder: Atomic(holder), number: number, seed: seed, isInFile: true,
+        holder: Atomic(holder), roomEnd: capacity / 2, number: number,
+        seed: seed, isInFile: true,
         capacity: capacity, words: words, next: next))
     return ring
   }
@@ -150,15 +152,26 @@ extension UnsafeMutablePointer where Pointee == Ring {
       &* EventLayout.wordsPerRecord
   }
 
-  /// Whether `records` more fit.
-  ///
-  /// Called by the producer.
+  /// Whether `records` more fit, as far as the producer knows without looking.
   @inline(__always)
   func hasRoom(for records: UInt64) -> Bool {
-    let end = pointee.head.load(ordering: .relaxed) &+ records
-    if end &- pointee.seenTail <= pointee.capacity { return true }
-    pointee.seenTail = pointee.tail.load(ordering: .acquiring)
-    return end &- pointee.seenTail <= pointee.capacity
+    pointee.head.load(ordering: .relaxed) &+ records <= pointee.roomEnd
+  }
+
+  /// Looks whether `records` more fit, and whether more than half of the ring
+  /// is full then.
+  ///
+  /// Called by the producer. It looks again when the ring is half full, and
+  /// when it is full.
+  func lookForRoom(
+    for records: UInt64
+  ) -> (isThere: Bool, isHalfFull: Bool) {
+    let tail = pointee.tail.load(ordering: .acquiring)
+    let used = pointee.head.load(ordering: .relaxed) &+ records &- tail
+    let half = pointee.capacity / 2
+    let isHalfFull = used > half
+    pointee.roomEnd = tail &+ (isHalfFull ? pointee.capacity : half)
+    return (used <= pointee.capacity, isHalfFull)
   }
 
   /// Numbers an event that is not written.
