@@ -88,7 +88,7 @@ build/lib/pkgconfig/callbackregistry.pc: packaging/callbackregistry.pc.in \
 	  | sed 's|^Libs:.*|& -Wl,-rpath,$${libdir}|' > $@
 
 # The command is ordinary Swift, with the Swift runtime in it.
-build/bin/cbr: $(sources) $(wildcard Sources/cbr/*)
+build/bin/cbr: $(sources) $(wildcard Sources/cbr/* Sources/CLinux/*)
 	swift build --configuration release --product cbr \
 	  --static-swift-stdlib --scratch-path .build/cbr
 	install -D -s -m 755 .build/cbr/release/cbr $@
