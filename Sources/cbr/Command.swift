@@ -65,7 +65,7 @@ enum Command {
     }
   }
 
-  private static func run(_ arguments: Arguments) throws -> Ending {
+  static func run(_ arguments: Arguments) throws -> Ending {
     switch arguments.words.first {
     case "recover": try recover(arguments)
     case "explain": try explain(arguments)

@@ -53,9 +53,11 @@ private struct Copy: ~Copyable {
 
   func fill(from reader: borrowing Reader) throws {
     truncate(draft, 0)
-    let pages =
-      try reader.number("PRAGMA page_count")
-      - reader.number("PRAGMA freelist_count")
+    // In a damaged history more pages may be free than there are.
+    let pages = try max(
+      0,
+      reader.number("PRAGMA page_count")
+        - reader.number("PRAGMA freelist_count"))
     let total = UInt64(pages * (try reader.number("PRAGMA page_size")))
     var progress = Progress()
     let draft = self.draft

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+@testable import CallbackRegistry
+
+/// A history in memory, into which files of rings are recovered.
+struct Sandbox {
+  private let folder: Folder
+  private var database: Database
+  private(set) var run: Int64 = 0
+  private var runs = 0
+
+  init() {
+    _ = Process.currentThread()
+    folder = Folder()
+    database = Self.makeDatabase()
+  }
+
+  private static func makeDatabase() -> Database {
+    do { return try Database.open(nil) } catch { fatalError("no database") }
+  }
+
+  /// Begins a run, whose rings are then recovered.
+  mutating func beginRun() -> RingFileIdentity.Identifier {
+    runs += 1
+    if runs % 100 == 0 {
+      database.connection.close()
+      database = Self.makeDatabase()
+    }
+    do {
+      run = try Run.begin(on: database.connection)
+      return try Run.identifier(run, on: database.connection)
+    } catch { fatalError("no run") }
+  }
+
+  func recover(_ image: RingFileImage) -> RecoveryReport {
+    folder.write(image.bytes, to: "a.ring")
+    let report = folder.path.withCString {
+      Recovery.recoverAll(in: $0, database: database)
+    }
+    unlink(folder / "a.ring")
+    unlink(folder / "a.ring.set-aside")
+    return report
+  }
+
+  /// The rows of the present run.
+  func events() -> [RingFileImage.Event: Int] {
+    do {
+      let statement = try database.connection.prepare(
+        """
+        SELECT e.kind, e.token FROM ring r JOIN event e ON e.ring = r.ring
+        WHERE r.run = ?1
+        """)
+      defer { statement.finalize() }
+      statement.bind(1, run)
+      var events: [RingFileImage.Event: Int] = [:]
+      while try statement.step() {
+        let event = RingFileImage.Event(
+          kind: statement.integer(0), handle: statement.integer(1))
+        events[event, default: 0] += 1
+      }
+      return events
+    } catch { fatalError("the history cannot be read") }
+  }
+
+  /// Recovers a file, and stops the process if a row is there that no whole
+  /// record vouches for.
+  @discardableResult
+  func judge(
+    _ image: RingFileImage, areChecksForged: Bool = false
+  ) -> RecoveryReport {
+    let report = recover(image)
+    guard report.inUse == 0,
+      report.recovered + report.setAside + report.failed == 1
+    else { fatalError("\(report)") }
+    // What somebody has vouched for may be more than a history can hold.
+    guard report.failed == 0 || areChecksForged else { fatalError("\(report)") }
+    let vouched = image.events
+    for (event, count) in events() where count > vouched[event] ?? 0 {
+      fatalError("\(count) rows of \(event), \(vouched[event] ?? 0) records")
+    }
+    return report
+  }
+
+  func remove() { folder.remove() }
+}
