@@ -308,6 +308,19 @@ class Commands(unittest.TestCase):
         self.assertRegex(lag["finding"], ", [1-9][0-9]* of dead ones$")
         self.assertIn("cbr recover", lag["remedy"])
 
+    def test_doctor_knows_the_dead_by_their_rings(self):
+        self.kill_one()
+        # Its number is another process's by now.
+        self.query(f"UPDATE run SET pid = {os.getpid()}")
+        self.assertEqual(self.verdicts("runs"), ["notice"])
+        # One that has no rings may be alive.
+        shutil.rmtree(self.rings)
+        self.assertEqual(self.verdicts("runs"), ["ok"])
+        self.query("UPDATE run SET boot = 'before'")
+        self.assertEqual(self.verdicts("runs"), ["notice"])
+        self.query("UPDATE run SET host = 'elsewhere'")
+        self.assertEqual(self.verdicts("runs"), ["ok"])
+
     def test_doctor_of_junk_among_the_rings(self):
         self.kill_one()
         file, = self.rings.iterdir()

@@ -15,6 +15,7 @@ enum CommandTarget {
   private static let seed = Seed()
   private static let folder: Folder = {
     let folder = Folder()
+    atexit { CommandTarget.end() }
     // What the commands print is not for anybody.
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     guard chdir(folder.path) == 0, dup2(nowhere, STDOUT_FILENO) >= 0 else {
@@ -22,6 +23,8 @@ enum CommandTarget {
     }
     return folder
   }()
+
+  private static func end() { folder.remove() }
 
   static func run(_ input: [UInt8]) {
     let mode = input.first ?? 0

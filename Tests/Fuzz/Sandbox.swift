@@ -64,18 +64,14 @@ struct Sandbox {
     } catch { fatalError("the history cannot be read") }
   }
 
-  /// Recovers a file, and stops the process if a row is there that no whole
-  /// record vouches for.
+  /// Recovers a file, and stops the process if it is left for the next time,
+  /// or a row is there that no whole record vouches for.
   @discardableResult
-  func judge(
-    _ image: RingFileImage, areChecksForged: Bool = false
-  ) -> RecoveryReport {
+  func judge(_ image: RingFileImage) -> RecoveryReport {
     let report = recover(image)
-    guard report.inUse == 0,
-      report.recovered + report.setAside + report.failed == 1
+    guard report.recovered + report.setAside == 1, report.inUse == 0,
+      report.failed == 0
     else { fatalError("\(report)") }
-    // What somebody has vouched for may be more than a history can hold.
-    guard report.failed == 0 || areChecksForged else { fatalError("\(report)") }
     let vouched = image.events
     for (event, count) in events() where count > vouched[event] ?? 0 {
       fatalError("\(count) rows of \(event), \(vouched[event] ?? 0) records")
