@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 @testable import CallbackRegistry
 
 /// A whole file of rings, damaged in one place at a time.
 ///
-/// Whatever is wrong stops the process; that it ends is for whoever runs it to
-/// see.
+/// Whatever is wrong stops the process, and so does a recovery that takes ten
+/// seconds.
 private struct Damage {
   private var sandbox = Sandbox()
   private var image = Seed().rings
@@ -32,7 +34,7 @@ private struct Damage {
     for place in image.places {
       begin()
       image.bytes[place] ^= 0xFF
-      sandbox.judge(image)
+      judge()
       image.bytes[place] ^= 0xFF
     }
   }
@@ -41,8 +43,14 @@ private struct Damage {
     for length in stride(from: image.bytes.count, to: 0, by: -64) {
       image.cut(to: length - 64)
       begin()
-      sandbox.judge(image)
+      judge()
     }
+  }
+
+  private func judge() {
+    alarm(10)
+    sandbox.judge(image)
+    alarm(0)
   }
 
   func end() { sandbox.remove() }

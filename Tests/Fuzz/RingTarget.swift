@@ -10,6 +10,8 @@ import Glibc
 ///     2   the records' checks are made right
 ///     4   the bytes are the file; else they are changes of a whole one
 ///     8   the file ends where the next two bytes say, in units of 8 bytes
+///     16  the first ring has been written up to a record and an event, each
+///         of two bytes
 ///
 /// A change is a part of the file, an offset of two bytes in it, a number of
 /// bytes, and these.
@@ -39,8 +41,13 @@ enum RingTarget {
     var input = input[...]
     let mode = input.popFirst() ?? 0
     let length = mode & 8 != 0 ? 8 * number(&input) : Int.max
+    let written =
+      mode & 16 != 0 ? (number(&input), number(&input)) : nil
     var image = mode & 4 != 0 ? whole(input) : changed(input)
     let run = sandbox.beginRun()
+    if let written {
+      sandbox.noteWritten(position: written.0, events: written.1)
+    }
     if mode & 1 != 0 {
       image.set(run: run)
       image.repairIdentity()

@@ -34,6 +34,18 @@ struct Sandbox {
     } catch { fatalError("no run") }
   }
 
+  /// Notes that the present run's first ring has been written up to somewhere.
+  func noteWritten(position: Int, events: Int) {
+    let sql = """
+      INSERT INTO ring (run, number, capacity_records, consumed_position,
+        consumed_events)
+      VALUES (\(run), 1, 1024, \(position), \(events))
+      """
+    do { try sql.withCString { try database.connection.execute($0) } } catch {
+      fatalError(sql)
+    }
+  }
+
   func recover(_ image: RingFileImage) -> RecoveryReport {
     folder.write(image.bytes, to: "a.ring")
     let report = folder.path.withCString {

@@ -9,7 +9,7 @@ import pathlib
 import struct
 
 FOLDER = pathlib.Path(__file__).parent / "corpus"
-REPAIRED, FORGED, WHOLE, CUT = 1, 2, 4, 8
+REPAIRED, FORGED, WHOLE, CUT, WRITTEN = 1, 2, 4, 8, 16
 HEADER, SEGMENTS, NAMES, OTHER_NAMES, RING, IN_FLIGHT, RECORDS = range(7)
 SECOND_RING, SECOND_IN_FLIGHT, SECOND_RECORDS = range(7, 10)
 
@@ -69,6 +69,9 @@ def rings():
     for length in 0, 100, 327679, 327680, 330000, 393216, 400000:
         yield (f"cut-{length}",
                struct.pack(">BH", REPAIRED | CUT, length // 8))
+    for position, events in (3, 2), (9, 0), (12, 6), (1023, 0), (1024, 1):
+        yield (f"written-{position}",
+               struct.pack(">BHH", REPAIRED | WRITTEN, position, events))
     yield "bytes", bytes([WHOLE]) + b"CBRRINGS" + words(1, 65536, 1024)
     yield "bytes-repaired", bytes([WHOLE | REPAIRED]) + words(0, 0, 0, 64)
 
