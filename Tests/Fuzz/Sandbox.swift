@@ -18,7 +18,7 @@ struct Sandbox {
   }
 
   private static func makeDatabase() -> Database {
-    do { return try Database.open(nil) } catch { fatalError("no database") }
+    do { return try Database.open(nil, run: RunIdentity()) } catch { fatalError("no database") }
   }
 
   /// Begins a run, whose rings are then recovered.
@@ -29,17 +29,18 @@ struct Sandbox {
       database = Self.makeDatabase()
     }
     do {
-      run = try Run.begin(on: database.connection)
-      return try Run.identifier(run, on: database.connection)
+      let identity = RunIdentity()
+      run = try Run.begin(identity, on: database.connection)
+      return identity.identifier
     } catch { fatalError("no run") }
   }
 
   /// Notes that the present run's first ring has been written up to somewhere.
   func noteWritten(position: Int, events: Int) {
     let sql = """
-      INSERT INTO ring (run, number, capacity_records, consumed_position,
-        consumed_events)
-      VALUES (\(run), 1, 1024, \(position), \(events))
+      INSERT INTO ring (run, number, capacity_records, first_event,
+        consumed_position, consumed_events)
+      VALUES (\(run), 1, 1024, 0, \(position), \(events))
       """
     do { try sql.withCString { try database.connection.execute($0) } } catch {
       fatalError(sql)

@@ -72,6 +72,10 @@ def rings():
     for position, events in (3, 2), (9, 0), (12, 6), (1023, 0), (1024, 1):
         yield (f"written-{position}",
                struct.pack(">BHH", REPAIRED | WRITTEN, position, events))
+    # A ring of which something was written, and which is no more to be found.
+    yield "written-lost", (
+        struct.pack(">BHH", REPAIRED | WRITTEN, 3, 2)
+        + change(RING, 48, b"\xff" * 4))
     yield "bytes", bytes([WHOLE]) + b"CBRRINGS" + words(1, 65536, 1024)
     yield "bytes-repaired", bytes([WHOLE | REPAIRED]) + words(0, 0, 0, 64)
 
