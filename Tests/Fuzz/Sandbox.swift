@@ -18,7 +18,9 @@ struct Sandbox {
   }
 
   private static func makeDatabase() -> Database {
-    do { return try Database.open(nil, run: RunIdentity()) } catch { fatalError("no database") }
+    do { return try Database.open(nil, run: RunIdentity()) } catch {
+      fatalError("no database")
+    }
   }
 
   /// Begins a run, whose rings are then recovered.
