@@ -48,6 +48,7 @@ enum Command {
       stat PATH             say how a history is
       doctor PATH           look for what is wrong with it or around it
       tail [-f] [-n N] PATH print the last events, and with -f those to come
+      verify PATH           say whether a history is as it was written
       snapshot PATH COPY    copy a history into one file, which nobody writes
       version               say which version this is
     """
@@ -72,6 +73,7 @@ enum Command {
     case "stat": try stat(arguments)
     case "doctor": try doctor(arguments)
     case "tail": try tail(arguments)
+    case "verify": try verify(arguments)
     case "snapshot": try snapshot(arguments)
     case "version", "--version": version()
     case "help", "--help", "-h": help()

@@ -35,7 +35,9 @@ struct Reader: ~Copyable {
   }
 
   /// Nothing but a history is accepted.
-  private static func open(_ path: String) throws -> Reader {
+  ///
+  /// What is read means something if `checkSteady` says so afterwards.
+  static func open(_ path: String) throws -> Reader {
     try checkFile(path)
     let lock = SharedLock(path)
     let isAlone = !hasLog(path)
@@ -64,6 +66,13 @@ struct Reader: ~Copyable {
   }
 
   deinit { sqlite3_close(connection) }
+
+  func checkSteady() throws {
+    guard wasDisturbed else { return }
+    throw Problem(
+      sentence: "history \(path): it was opened meanwhile; try again",
+      ending: .failed)
+  }
 
   private var wasDisturbed: Bool {
     isAlone && Self.hasLog(path)
@@ -144,6 +153,33 @@ struct Reader: ~Copyable {
       default: throw problem()
       }
     }
+  }
+
+  /// Visits the rows of a question, one by one.
+  func visit(_ sql: String, _ body: (Row) throws -> Void) throws {
+    var statement: OpaquePointer?
+    defer { sqlite3_finalize(statement) }
+    guard
+      sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK,
+      let statement
+    else { throw problem() }
+    while true {
+      switch sqlite3_step(statement) {
+      case SQLITE_ROW: try body(Row(statement: statement))
+      case SQLITE_DONE: return
+      default: throw problem()
+      }
+    }
+  }
+
+  /// How many rows of a table have such rowids.
+  func count(_ table: String, from first: Int64, to last: Int64) throws -> Int64
+  {
+    var count: Int64 = 0
+    try visit(
+      "SELECT count(*) FROM \(table) WHERE rowid BETWEEN \(first) AND \(last)"
+    ) { count = $0.integer(0) }
+    return count
   }
 
   /// The only number that a question has for an answer.
