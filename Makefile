@@ -3,6 +3,7 @@
 #   make              the C library, in build/lib
 #   make demo         builds it, runs Examples/demo and tells its story
 #   make test         every test; the last line counts them
+#   make fuzz         looks for bytes that break what reads them (SECONDS=30)
 #   make bench        the benchmarks
 #   make install      into PREFIX (/usr/local), below DESTDIR if that is set
 #   make uninstall    removes what install put there
@@ -20,6 +21,7 @@ all: lib build/bin/cbr
 # --------------------------------------------------------------- Compiling --
 
 platform := $(shell find Sources/CPlatform -name '*.c')
+platform_header := Sources/CPlatform/include/CPlatform.h
 # The folders are listed too, so that removing a file is noticed.
 sources := Makefile Package.swift $(shell find include Sources/CPlatform \
   Sources/CSQLite Sources/CallbackRegistry Sources/CInterop)
@@ -88,7 +90,7 @@ build/lib/pkgconfig/callbackregistry.pc: packaging/callbackregistry.pc.in \
 	  | sed 's|^Libs:.*|& -Wl,-rpath,$${libdir}|' > $@
 
 # The command is ordinary Swift, with the Swift runtime in it.
-build/bin/cbr: $(sources) $(wildcard Sources/cbr/*)
+build/bin/cbr: $(sources) $(wildcard Sources/cbr/* Sources/CLinux/*)
 	swift build --configuration release --product cbr \
 	  --static-swift-stdlib --scratch-path .build/cbr
 	install -D -s -m 755 .build/cbr/release/cbr $@
@@ -147,7 +149,7 @@ test_parts := test-build test-command test-documentation \
   test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
   test-swift test-swift-fallback test-swift-tsan test-swift-asan \
-  test-model test-examples test-demo lint
+  test-fuzz test-model test-examples test-demo lint
 .PHONY: test-programs swift-tests $(test_parts)
 
 # Everything is compiled first, on two cores; then the parts run one by one.
@@ -204,13 +206,51 @@ test_headers := $(shell find include -type f) $(wildcard Tests/C/*.h)
 examples := $(patsubst Examples/%,build/examples/%.test, \
   $(wildcard Examples/*.c Examples/*.cpp Examples/*.swift))
 
-test-programs: all swift-tests $(examples) $(foreach variant,hooks tsan asan, \
+# The fuzzers are ordinary Swift, with the whole engine and the command in
+# them, and checks of memory.
+fuzzers := build/fuzz/rings build/fuzz/command
+fuzz_platform := $(platform:Sources/CPlatform/%.c=build/fuzz/%.o)
+fuzz_swift := swiftc -O -g -sanitize=fuzzer,address -parse-as-library -wmo \
+  -swift-version 6 -package-name callbackregistry \
+  -I build/fuzz/modules -I Sources/CSQLite -I Sources/CLinux
+
+build/fuzz/modules/module.modulemap: Makefile
+	@mkdir -p $(@D)
+	echo 'module CPlatform { header "$(CURDIR)/$(platform_header)" export * }' \
+	  > $@
+
+build/fuzz/CallbackRegistry.o: $(sources) build/fuzz/modules/module.modulemap
+	$(fuzz_swift) -enable-testing -module-name CallbackRegistry -emit-module \
+	  -emit-module-path build/fuzz/modules/CallbackRegistry.swiftmodule \
+	  -c -o $@ $(filter Sources/CallbackRegistry/%.swift,$(sources))
+
+# The command's main is not the fuzzers'.
+build/fuzz/Fuzz.o: build/fuzz/CallbackRegistry.o \
+  $(wildcard Sources/cbr/*.swift Tests/Fuzz/*.swift)
+	$(fuzz_swift) -module-name Fuzz -c -o $@ $(filter %.swift,$^) \
+	  -Xfrontend -entry-point-function-name -Xfrontend cbr_main
+
+build/fuzz/%.o: Sources/CPlatform/%.c $(platform_header)
+	@mkdir -p $(@D)
+	$(fuzz_c) -ISources/CPlatform/include -c -o $@ $<
+
+build/fuzz/%.target.o: Tests/Fuzz/%.c
+	@mkdir -p $(@D)
+	$(fuzz_c) -c -o $@ $<
+
+$(fuzzers): build/fuzz/%: build/fuzz/%.target.o build/fuzz/Fuzz.o \
+  build/fuzz/CallbackRegistry.o $(fuzz_platform)
+	swiftc -sanitize=fuzzer,address -use-ld=lld -static-stdlib -o $@ $^ -lsqlite3
+
+test-programs: all swift-tests $(examples) $(fuzzers) $(foreach variant,hooks tsan asan, \
   $(programs:%=build/$(variant)/%.test))
 
 # The sanitizers come with Swift's own clang; its thread sanitizer knows
 # Dispatch and must be linked with it.
 toolchain := $(dir $(realpath $(shell command -v swiftc)))
 clang := $(toolchain)clang -fuse-ld=lld
+fuzz_c := $(toolchain)clang -O1 -g -fsanitize=address,fuzzer-no-link \
+  -Wall -Wextra -Werror
 swift_libraries := $(toolchain)../lib/swift/linux
 dispatch := -L$(swift_libraries) -Wl,-rpath,$(swift_libraries) \
   -ldispatch -lBlocksRuntime
@@ -302,6 +342,29 @@ test-swift-tsan:
 
 test-swift-asan:
 	$(part) swift test --disable-xctest $(swift_asan)
+
+# Bytes as files of rings, and as what the command is given. A trap of Swift's,
+# a fault of memory, an input that takes 20 s: each fails, and is kept as
+# build/fuzz/<fuzzer>-<what it was>.
+SECONDS ?= 30
+fuzz_options = -max_total_time=$(SECONDS) -timeout=20 -len_control=0 \
+  -max_len=4096 -verbosity=0 -print_funcs=0 \
+  -artifact_prefix=$(CURDIR)/build/fuzz/$(1)-
+fuzz = build/fuzz/$(1) $(fuzz_options) $(CURDIR)/build/fuzz/found/$(1) \
+  $(CURDIR)/Tests/Fuzz/corpus/$(1)
+
+.PHONY: fuzz
+fuzz: $(fuzzers)
+	@mkdir -p $(fuzzers:build/fuzz/%=build/fuzz/found/%)
+	$(call fuzz,rings)
+	$(call fuzz,command)
+
+# First one damage at a time, everywhere; then whatever comes of chance.
+test-fuzz: $(fuzzers)
+	@mkdir -p $(fuzzers:build/fuzz/%=build/fuzz/found/%)
+	@failed=0; $(part) build/fuzz/rings --damage || failed=1; \
+	for each in $(notdir $(fuzzers)); do \
+	  $(part) $(call fuzz,$$each) || failed=1; done; exit $$failed
 
 test-model:
 	$(call each,$(wildcard Tests/Model/check.sh))

@@ -29,6 +29,7 @@ let package = Package(
     .systemLibrary(
       name: "CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .target(
       name: "CallbackRegistry", dependencies: ["CPlatform", "CSQLite"],
       swiftSettings: hooks),
@@ -39,7 +40,8 @@ let package = Package(
       dependencies: ["CallbackRegistry", "CCallbackRegistry", "CPlatform"],
       swiftSettings: hooks),
     .executableTarget(
-      name: "cbr", dependencies: ["CallbackRegistry", "CSQLite"]),
+      name: "cbr",
+      dependencies: ["CallbackRegistry", "CLinux", "CPlatform", "CSQLite"]),
     .executableTarget(
       name: "Quickstart", dependencies: ["CallbackRegistry"],
       path: "Examples", exclude: ["demo", "quickstart.c", "quickstart.cpp"],

@@ -5,8 +5,8 @@ import Glibc
 /// How a command ends; the values are its exit status.
 enum Ending: Int32 {
   case done = 0
-  /// What was asked for is not there.
-  case notFound = 1
+  /// What was asked for is not there, or a problem was found.
+  case negative = 1
   case usage = 2
   /// The history cannot be opened, or not be recovered as a whole.
   case failed = 3
@@ -46,6 +46,8 @@ enum Command {
       recover PATH          take over what dead processes left beside a history
       explain TOKEN PATH    tell the life of a token
       stat PATH             say how a history is
+      doctor PATH           look for what is wrong with it or around it
+      tail [-f] [-n N] PATH print the last events, and with -f those to come
       verify PATH           say whether a history is as it was written
       snapshot PATH COPY    copy a history into one file, which nobody writes
       version               say which version this is
@@ -56,19 +58,21 @@ enum Command {
     do {
       exit(try run(arguments).rawValue)
     } catch let problem as Problem {
-      complain(problem.sentence)
+      complain("cbr: \(problem.sentence)\n")
       exit(problem.ending.rawValue)
     } catch {
-      complain("\(error)")
+      complain("cbr: \(error)\n")
       exit(Ending.failed.rawValue)
     }
   }
 
-  private static func run(_ arguments: Arguments) throws -> Ending {
+  static func run(_ arguments: Arguments) throws -> Ending {
     switch arguments.words.first {
     case "recover": try recover(arguments)
     case "explain": try explain(arguments)
     case "stat": try stat(arguments)
+    case "doctor": try doctor(arguments)
+    case "tail": try tail(arguments)
     case "verify": try verify(arguments)
     case "snapshot": try snapshot(arguments)
     case "version", "--version": version()
@@ -80,10 +84,5 @@ enum Command {
   private static func help() -> Ending {
     print(usage)
     return .done
-  }
-
-  private static func complain(_ sentence: String) {
-    let line = "cbr: \(sentence)\n"
-    _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
   }
 }

@@ -35,9 +35,9 @@ extension Command {
       print(told, terminator: "")
     } else {
       throw Problem(
-        sentence: "nothing is known of \(values[0])", ending: .notFound)
+        sentence: "nothing is known of \(values[0])", ending: .negative)
     }
-    return isKnown ? .done : .notFound
+    return isKnown ? .done : .negative
   }
 
   private static func number(_ text: String) -> UInt64? {

@@ -6,8 +6,12 @@ extension Command {
   /// Takes over what dead processes have left in their rings.
   static func recover(_ arguments: Arguments) throws -> Ending {
     let path = try arguments.values("PATH")[0]
-    let report = try withHistory(path) { path, status, problem in
-      HistoryFile.recover(path, status: &status, problem: &problem)
+    // Starts the library, which finds out how to check records fast.
+    _ = Process.currentThread()
+    let report = try withHistory(path) { absolute, status, problem in
+      RecoveryWatch.during(path) {
+        HistoryFile.recover(absolute, status: &status, problem: &problem)
+      }
     }
     guard let report else { return .failed }
     if arguments.isJSON {

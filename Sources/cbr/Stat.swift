@@ -7,7 +7,9 @@ extension Command {
   /// Says how a history is: its view `health`.
   static func stat(_ arguments: Arguments) throws -> Ending {
     let path = try arguments.values("PATH")[0]
-    let rows = try Reader(path).rows("SELECT name, value FROM health")
+    let rows = try Reader.reading(path) {
+      try $0.rows("SELECT name, value FROM health")
+    }
     if arguments.isJSON {
       let pairs = rows.map { "\(json($0[0])): \(value($0[1]))" }
       print("{\(pairs.joined(separator: ", "))}")
@@ -23,19 +25,6 @@ extension Command {
 
   private static func value(_ text: String) -> String {
     Int64(text) == nil ? json(text) : text
-  }
-
-  /// Copies a history into one file that opens anywhere, also read-only.
-  static func snapshot(_ arguments: Arguments) throws -> Ending {
-    let values = try arguments.values("PATH", "COPY")
-    let reader = try Reader(values[0])
-    try reader.copy(to: values[1])
-    if arguments.isJSON {
-      print("{\"copy\": \(json(values[1]))}")
-    } else {
-      print("copied into \(values[1])")
-    }
-    return .done
   }
 
   static func version() -> Ending {

@@ -7,7 +7,7 @@ extension Command {
   /// Says whether a history is as it was written.
   static func verify(_ arguments: Arguments) throws -> Ending {
     let (path, anchor) = try operands(of: arguments)
-    let reader = try Reader(path)
+    let reader = try Reader.open(path)
     guard var verification = Verification(anchor: anchor) else {
       throw Problem(
         sentence: "libcrypto is needed, and cannot be loaded",
@@ -23,8 +23,9 @@ extension Command {
       }
     }
     if isTerminal { tell("\r\u{1B}[K") }
+    try reader.checkSteady()
     if arguments.isJSON { printJSON(verification) } else { say(verification) }
-    return verification.problems.isEmpty ? .done : .notFound
+    return verification.problems.isEmpty ? .done : .negative
   }
 
   private static func operands(

@@ -87,8 +87,12 @@ struct Cursor {
   }
 
   /// Goes on where another process has come to.
+  ///
+  /// What follows is to be found whole before it is read: where the ring itself
+  /// is not found any more, nothing is.
   mutating func resume(_ progress: Progress) {
     committed = progress
     working = progress
+    ring.pointee.head.store(progress.position, ordering: .relaxed)
   }
 }

@@ -8,7 +8,7 @@ package enum Schema {
   /// `PRAGMA application_id`: "CBR1".
   package static var applicationIdentifier: Int64 { 0x4342_5231 }
   /// `PRAGMA user_version`.
-  static var format: Int64 { 1 }
+  package static var format: Int64 { 1 }
 
   /// Makes everything in an empty database.
   ///
