@@ -100,6 +100,7 @@ root = $(DESTDIR)$(PREFIX)
 install: all
 	install -D -m 755 -t $(root)/bin build/bin/cbr
 	install -D -m 644 -t $(root)/share/man/man1 packaging/cbr.1
+	install -D -m 644 -t $(root)/share/callbackregistry packaging/verify.sql
 	install -D -m 644 -t $(root)/include \
 	  include/callback_registry.h include/callback_registry.hpp
 	install -D -m 644 -t $(root)/lib build/lib/$(real_name) \
@@ -112,6 +113,7 @@ install: all
 
 uninstall:
 	rm -f $(root)/bin/cbr $(root)/share/man/man1/cbr.1 \
+	  $(root)/share/callbackregistry/verify.sql \
 	  $(root)/include/callback_registry.h \
 	  $(root)/include/callback_registry.hpp \
 	  $(root)/lib/$(real_name) $(root)/lib/$(soname) \
@@ -168,6 +170,7 @@ test-build: lib build/hooks/libcallbackregistry.a \
 # The command, on histories that processes have left.
 test-command: all
 	$(part) python3 Tests/Build/test_command.py
+	$(part) python3 Tests/Build/test_verify.py
 
 # That the documents say what is so.
 test-documentation: lib

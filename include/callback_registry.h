@@ -343,6 +343,13 @@ cbr_status cbr_registry_close(cbr_registry registry, uint64_t timeout_ns);
  * closed the next call opens a new one; so does a forked child. */
 cbr_registry cbr_registry_shared(void);
 
+/* Whether what is recorded and not yet written survives the process's death. */
+typedef enum cbr_crash_protection {
+  CBR_CRASH_PROTECTION_OFF = 0,     /* in memory, or no file could be made */
+  CBR_CRASH_PROTECTION_IN_PART = 1, /* the disk had no room for some threads */
+  CBR_CRASH_PROTECTION_ON = 2
+} cbr_crash_protection;
+
 typedef struct cbr_statistics {
   size_t size;
   uint64_t live_tokens;
@@ -365,10 +372,12 @@ typedef struct cbr_statistics {
   uint64_t events_lost;
   uint32_t history_state;     /* cbr_history_state */
   uint32_t asymmetric;        /* 1: membarrier; 0: full fences */
+  uint32_t crash_protection;  /* cbr_crash_protection */
+  uint32_t reserved;
 } cbr_statistics;
 #define CBR_STATISTICS_INIT \
   { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0 }
+    0, 0, 0, 0, 0, 0 }
 
 /* Fills a snapshot of a registry's counters.
  *   out  its size field must be set (CBR_STATISTICS_INIT)

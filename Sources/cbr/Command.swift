@@ -46,6 +46,7 @@ enum Command {
       recover PATH          take over what dead processes left beside a history
       explain TOKEN PATH    tell the life of a token
       stat PATH             say how a history is
+      verify PATH           say whether a history is as it was written
       snapshot PATH COPY    copy a history into one file, which nobody writes
       version               say which version this is
     """
@@ -68,6 +69,7 @@ enum Command {
     case "recover": try recover(arguments)
     case "explain": try explain(arguments)
     case "stat": try stat(arguments)
+    case "verify": try verify(arguments)
     case "snapshot": try snapshot(arguments)
     case "version", "--version": version()
     case "help", "--help", "-h": help()

@@ -49,6 +49,33 @@ struct Reader: ~Copyable {
     }
   }
 
+  /// Visits the rows of a question, one by one.
+  func visit(_ sql: String, _ body: (Row) throws -> Void) throws {
+    var statement: OpaquePointer?
+    defer { sqlite3_finalize(statement) }
+    guard
+      sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK,
+      let statement
+    else { throw problem() }
+    while true {
+      switch sqlite3_step(statement) {
+      case SQLITE_ROW: try body(Row(statement: statement))
+      case SQLITE_DONE: return
+      default: throw problem()
+      }
+    }
+  }
+
+  /// How many rows of a table have such rowids.
+  func count(_ table: String, from first: Int64, to last: Int64) throws -> Int64
+  {
+    var count: Int64 = 0
+    try visit(
+      "SELECT count(*) FROM \(table) WHERE rowid BETWEEN \(first) AND \(last)"
+    ) { count = $0.integer(0) }
+    return count
+  }
+
   /// Copies everything into a new file without a log beside it.
   func copy(to other: String) throws {
     guard access(other, F_OK) != 0 else {

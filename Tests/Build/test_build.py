@@ -404,6 +404,7 @@ class Packaging(Case):
             "usr/lib/libcallbackregistry.so.0",
             "usr/lib/libcallbackregistry.so.0.1.0",
             "usr/lib/pkgconfig/callbackregistry.pc",
+            "usr/share/callbackregistry/verify.sql",
             "usr/share/man/man1/cbr.1"}, self.files())
         self.make("uninstall", "PREFIX=/usr")
         self.assertEqual(self.files(), set())

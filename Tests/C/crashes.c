@@ -189,6 +189,7 @@ static void expect_deeds(uint64_t unsure) {
   EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'crash'"));
   check_history(&kept);
   expect_no_rows(&kept, "SELECT * FROM losses");
+  expect_intact(&kept);
 }
 
 static void A4_everythingSurvivesAKill(void) {
@@ -244,6 +245,12 @@ static void A4_killedAtAnyMoment(void) {
 
 /* ------------------------------------------------------------- no room -- */
 
+static uint32_t protection_of(cbr_registry registry) {
+  cbr_statistics statistics = CBR_STATISTICS_INIT;
+  EXPECT(CBR_OK, cbr_registry_statistics(registry, &statistics));
+  return statistics.crash_protection;
+}
+
 /* Files may grow to 1 MiB, in which a ring of 2 MiB has no room. */
 static void live_without_room(void) {
   signal(SIGXFSZ, SIG_IGN);
@@ -254,13 +261,20 @@ static void live_without_room(void) {
   EXPECT(CBR_OK, CBR_REGISTER(registry, "killed callback", nothing, NULL, NULL,
                               CBR_NONE, &token));
   for (int each = 0; each < 100; each++) call(token);
+  EQUAL(CBR_CRASH_PROTECTION_IN_PART, protection_of(registry));
   EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DISK, CBR_FOREVER, NULL));
 }
 
 /* J20: where the disk has no room for a ring everything works but the
  * protection, which the history says. */
 static void J20_aRingWithoutRoomOnTheDisk(void) {
+  cbr_registry in_memory = open_registry("memory", CBR_LEVEL_OFF);
+  EQUAL(CBR_CRASH_PROTECTION_OFF, protection_of(in_memory));
+  close_registry(in_memory);
   begin();
+  cbr_registry registry = open_kept(CBR_LEVEL_OFF);
+  EQUAL(CBR_CRASH_PROTECTION_ON, protection_of(registry));
+  close_registry(registry);
   run_killed("live without room", SIGKILL);
   recover();
   EQUAL(1, number_in(&kept, "SELECT count(*) FROM run WHERE ended = 'crash' "
@@ -269,6 +283,7 @@ static void J20_aRingWithoutRoomOnTheDisk(void) {
                             "'no room for a ring on the disk%'"));
   EQUAL(100, number_in(&kept, "SELECT count(*) FROM call"));
   expect_no_rows(&kept, "SELECT * FROM violations");
+  expect_intact(&kept);
   end();
 }
 

@@ -139,11 +139,17 @@ import Testing
         Field(
           "asymmetric", Engine.offset(of: \.asymmetric),
           Header.offset(of: \.asymmetric)),
+        Field(
+          "crash_protection", Engine.offset(of: \.crashProtection),
+          Header.offset(of: \.crash_protection)),
+        Field(
+          "reserved", Engine.offset(of: \.reserved),
+          Header.offset(of: \.reserved)),
       ])
     // Every field has been compared: together they fill the structure.
     #expect(
       MemoryLayout<Statistics>.size
-        == MemoryLayout<Int>.size + numbers.count * 8 + 2 * 4)
+        == MemoryLayout<Int>.size + numbers.count * 8 + 4 * 4)
   }
 }
 

@@ -2,7 +2,7 @@
  *
  * What the engine needs of the operating system and cannot say in Swift:
  * a thread-local pointer, fences, membarrier, the time-stamp counter, locks,
- * threads, fork and exit handlers, checked memory, and test hook points.
+ * threads, fork and exit handlers, checked memory, hashes, test hook points.
  */
 #ifndef CPLATFORM_H
 #define CPLATFORM_H
@@ -199,6 +199,22 @@ CBR_INLINE uint32_t cbr_check(uint32_t sum, uint64_t word) {
 #endif
   return cbr_check_by_bits(sum, word);
 }
+
+/* --------------------------------------------------------------- hashes -- */
+
+enum { CBR_HASH_BYTES = 32 };
+
+/* Looks for SHA3-256, once in a process; false: there is none. It may allocate
+ * and open files, so it is not for handlers of a fork or a signal. */
+CBR_PRIVATE bool cbr_hash_prepare(void);
+/* A computation, for one thread at a time. NULL: there is no SHA3-256, or no
+ * memory. */
+CBR_PRIVATE void *cbr_hash_create(void);
+CBR_PRIVATE void cbr_hash_destroy(void *hash);
+/* Each is false when libcrypto fails. */
+CBR_PRIVATE bool cbr_hash_begin(void *hash);
+CBR_PRIVATE bool cbr_hash_add(void *hash, const void *bytes, size_t count);
+CBR_PRIVATE bool cbr_hash_end(void *hash, uint8_t digest[CBR_HASH_BYTES]);
 
 /* ---------------------------------------------------- locks, conditions -- */
 

@@ -48,6 +48,9 @@ extension UnsafeMutablePointer where Pointee == History {
     }
     if let database = history.pointee.database {
       cbr_database_enter()
+      try? Run.noteEvidence(
+        of: database.run, cbr_hash_prepare() ? "on" : BlockChain.missing,
+        on: database.connection)
       history.prepareRings(database)
       cbr_database_leave()
     }

@@ -129,6 +129,10 @@ extension UnsafeMutablePointer where Pointee == History {
     if ring != nil {
       counts.state = recorder.pointee.state.load(ordering: .relaxed)
     }
+    if recorder.pointee.file != nil {
+      let unprotected = recorder.pointee.unprotected.load(ordering: .relaxed)
+      counts.protection = unprotected > 0 ? .inPart : .on
+    }
     while let each = ring {
       counts.emitted &+= each.pointee.emitted.load(ordering: .relaxed)
       ring = each.pointee.next

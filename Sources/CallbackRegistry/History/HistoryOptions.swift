@@ -73,6 +73,15 @@ package struct HistoryCounts {
   package var lost: UInt64 = 0
   /// 0 nothing was ever recorded, 1 good, 2 it cannot be written.
   package var state: UInt32 = 0
+  package var protection = CrashProtection.off
 
   package init() {}
+}
+
+/// Whether what is recorded and not yet written survives the process's death.
+package enum CrashProtection: UInt32 {
+  case off = 0
+  /// The disk had no room for the rings of some threads.
+  case inPart = 1
+  case on = 2
 }

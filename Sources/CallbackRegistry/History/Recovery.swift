@@ -153,6 +153,7 @@ enum Recovery {
     try writer.writeAll()
     try finish(header, database: database) { () throws(DatabaseError) in
       try writer.write(rings.calls)
+      try writer.writeLastBlock()
     }
   }
 

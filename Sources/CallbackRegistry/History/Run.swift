@@ -135,6 +135,18 @@ enum Run {
     try connection.alone(statement.run)
   }
 
+  /// Says whether the run's rows become blocks.
+  static func noteEvidence(
+    of run: Int64, _ evidence: StaticString, on connection: Connection
+  ) throws(DatabaseError) {
+    let statement = try connection.prepare(
+      "UPDATE run SET tamper_evidence = ?2 WHERE run = ?1")
+    defer { statement.finalize() }
+    statement.bind(1, run)
+    statement.bind(2, evidence)
+    try statement.run()
+  }
+
   /// Says how a run ended, on the connection of that run.
   static func end(
     _ run: Int64, how: StaticString, on connection: Connection

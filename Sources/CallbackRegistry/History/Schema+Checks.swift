@@ -221,7 +221,8 @@ extension Schema {
       (SELECT crash_protection FROM run ORDER BY run DESC LIMIT 1)
     UNION ALL SELECT 'steps of the wall clock',
       (SELECT count(*) FROM clock_sync WHERE step_ns <> 0)
-    UNION ALL SELECT 'tamper evidence', 'off';
+    UNION ALL SELECT 'tamper evidence',
+      (SELECT tamper_evidence FROM run ORDER BY run DESC LIMIT 1);
     """
   }
 }

@@ -24,6 +24,7 @@ extension Schema {
       sqlite_version TEXT NOT NULL,
       clock TEXT NOT NULL,
       crash_protection TEXT NOT NULL DEFAULT 'off',
+      tamper_evidence TEXT NOT NULL DEFAULT 'off',
       ring_full_calls INTEGER NOT NULL DEFAULT 0,
       began_time_ns INTEGER NOT NULL,
       realtime_offset_ns INTEGER NOT NULL,
@@ -239,16 +240,6 @@ extension Schema {
       first_time_ns INTEGER,
       last_run INTEGER,
       last_time_ns INTEGER
-    ) STRICT;
-
-    CREATE TABLE block (
-      block INTEGER PRIMARY KEY,
-      first_sequence INTEGER NOT NULL,
-      last_sequence INTEGER NOT NULL,
-      rows INTEGER NOT NULL,
-      lost INTEGER NOT NULL,
-      previous_root BLOB NOT NULL,
-      root BLOB NOT NULL
     ) STRICT;
 
     CREATE TRIGGER control_event_keeps_rows BEFORE UPDATE ON control_event

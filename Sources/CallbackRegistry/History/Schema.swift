@@ -17,6 +17,7 @@ package enum Schema {
     try connection.execute(runTables)
     try connection.execute(eventTables)
     try connection.execute(nameTables)
+    try connection.execute(blockTables)
     try connection.execute(
       """
       INSERT INTO meta VALUES ('format', 1), ('next_sequence', 1),

@@ -26,6 +26,11 @@ enum Sentence: Int {
   case advanceSegment
   case countRingFullCalls
   case repairSequence
+  case findUncovered
+  case findLastBlock
+  case countBlock
+  case addContent
+  case addBlock
   case measureUsage
   case oldestCalls
   case oldestEvent
@@ -180,6 +185,34 @@ enum Sentence: Int {
         1 + coalesce((SELECT max(sequence) FROM control_event), 0))
       WHERE name = 'next_sequence'
       """
+    // The numbers are those of ChainedTable.
+    case .findUncovered:
+      """
+      SELECT number, coalesce((SELECT last_row FROM block_content
+          WHERE table_name = name ORDER BY block DESC LIMIT 1), 0) + 1 AS first,
+        last
+      FROM (SELECT 1 AS number, 'callback' AS name,
+          (SELECT max(callback) FROM callback) AS last
+        UNION ALL SELECT 3, 'fault', (SELECT max(fault) FROM fault)
+        UNION ALL SELECT 4, 'loss', (SELECT max(loss) FROM loss)
+        UNION ALL SELECT 6, 'purge', (SELECT max(purge) FROM purge)
+        UNION ALL SELECT 7, 'site', (SELECT max(site) FROM site))
+      WHERE first <= last
+      """
+    case .findLastBlock:
+      """
+      SELECT value, (SELECT root FROM block ORDER BY block DESC LIMIT 1)
+      FROM meta WHERE name = 'blocks'
+      """
+    case .countBlock: "UPDATE meta SET value = ?1 WHERE name = 'blocks'"
+    case .addContent:
+      "INSERT INTO block_content VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    case .addBlock:
+      """
+      INSERT INTO block SELECT ?1, ?2, ?3, ?4,
+        coalesce((SELECT root FROM block ORDER BY block DESC LIMIT 1),
+          zeroblob(32)), ?5
+      """
     case .measureUsage:
       """
       SELECT calls, next - 1 - purged - calls, (pages - free) * size
@@ -202,12 +235,19 @@ enum Sentence: Int {
       FROM control_event e JOIN ring r ON r.ring = e.ring
       JOIN run u ON u.run = r.run ORDER BY e.sequence LIMIT 1
       """
+    // Whole blocks are deleted, so that the rest can be verified.
     case .boundOfEvents:
       """
       SELECT bound, coalesce((SELECT first_sequence FROM segment
         WHERE rows > 0 ORDER BY segment LIMIT 1) < bound, 0)
-      FROM (SELECT max(sequence) + 1 AS bound FROM (
-        SELECT sequence FROM control_event ORDER BY sequence LIMIT ?1))
+      FROM (SELECT coalesce(
+          (SELECT max(last_sequence) + 1 FROM block WHERE last_sequence < most
+            AND last_sequence >= (SELECT min(sequence) FROM control_event)),
+          (SELECT min(last_sequence) + 1 FROM block
+            WHERE last_sequence >= most),
+          most) AS bound
+        FROM (SELECT max(sequence) + 1 AS most FROM (
+          SELECT sequence FROM control_event ORDER BY sequence LIMIT ?1)))
       WHERE bound IS NOT NULL
       """
     }

@@ -77,6 +77,40 @@ struct Statement {
     sqlite3_column_type(raw, column) == SQLITE_NULL
   }
 
+  /// A hash; nil when the column is none.
+  func digest(_ column: Int32) -> Digest? {
+    guard sqlite3_column_bytes(raw, column) == Int32(Digest.bytes),
+      let bytes = sqlite3_column_blob(raw, column)
+    else { return nil }
+    return Digest(bytes)
+  }
+
+  /// Binds a hash for the run that follows.
+  func run(
+    binding digest: Digest, to index: Int32
+  ) throws(DatabaseError) {
+    try digest.withBytes { bytes throws(DatabaseError) in
+      sqlite3_bind_blob(
+        raw, index, bytes.baseAddress, Int32(Digest.bytes), nil)
+      try run()
+    }
+  }
+
+  /// Adds the row's columns, which are integers, text or NULL, to a hash.
+  func addRow(to hash: Hash) {
+    hash.appendRow()
+    for column in 0..<columns {
+      switch sqlite3_column_type(raw, column) {
+      case SQLITE_INTEGER: hash.append(integer(column))
+      case SQLITE_NULL: hash.appendNull()
+      default:
+        guard let text = text(column) else { return hash.appendNull() }
+        let length = Int(sqlite3_column_bytes(raw, column))
+        hash.append(text: text, length: length)
+      }
+    }
+  }
+
   /// Text that is valid until the next step or reset; nil for NULL.
   func text(_ column: Int32) -> UnsafePointer<CChar>? {
     guard let text = sqlite3_column_text(raw, column) else { return nil }

@@ -48,7 +48,10 @@ extension Writer {
         continue
       }
       if orders.isClosing {
-        if isDone, isDrained { return .ok }
+        if isDone, isDrained {
+          coverRestAtEnd()
+          return .ok
+        }
         closingSince = closingSince ?? cbr_monotonic_nanoseconds()
         if outcome == .nothing, givesUpClosing { return .audit }
       }
@@ -128,7 +131,10 @@ extension Writer {
       history.pointee.turn.takeAsWriter()
       defer { history.pointee.turn.give() }
       do throws(DatabaseError) {
-        if needsExit { try Run.end(run, how: "exit", on: connection) }
+        if needsExit {
+          coverRest()
+          try Run.end(run, how: "exit", on: connection)
+        }
         if needsSync { try connection.sync() }
       } catch {
         fail(error)

@@ -111,6 +111,9 @@ extension Writer {
         try Run.noteProtection(
           of: database.run, "on", on: database.connection)
       }
+      try Run.noteEvidence(
+        of: database.run, chain.isOn ? "on" : BlockChain.missing,
+        on: database.connection)
       beginAnew()
     }
     let former = connection

@@ -19,9 +19,12 @@ extension Writer {
       try statements.addCall.run()
       index += 1
     }
+    hashCalls(first: first)
+    beginControlHash(first: first)
     for index in 0..<batch.controlCount {
       try writeControl(batch.controls + index, first: first)
     }
+    endControlHash()
     var place = 0
     while let sum = refusals.takeOut(from: &place) { try write(sum) }
   }
@@ -49,48 +52,49 @@ extension Writer {
     let cell =
       row.pointee.cell == ControlRow.noCell
       ? nil : batch.cells.pointer(to: Int(row.pointee.cell))
-    let statement = statements[.addControl]
-    statement.bind(1, sequence)
-    statement.bind(2, row.pointee.time)
-    statement.bind(3, cursor.pointee.working.row)
-    statement.bind(4, UInt32(row.pointee.kind))
-    statement.bind(5, row.pointee.handle)
-    statement.bind(6, cell?.pointee.callback ?? 0)
-    statement.bind(7, row.pointee.argument)
-    statement.bind(8, row.pointee.thread)
-    statement.bind(9, row.pointee.ringSequence)
-    for index in Int32(10)...13 { statement.bindNull(index) }
-    try bindPayload(of: row, at: cursor, to: statement, sequence: sequence)
-    try statement.run()
+    var columns = ControlColumns()
+    columns.set(1, sequence)
+    columns.set(2, row.pointee.time)
+    columns.set(3, cursor.pointee.working.row)
+    columns.set(4, UInt32(row.pointee.kind))
+    columns.set(5, row.pointee.handle)
+    columns.set(6, cell?.pointee.callback ?? 0)
+    columns.set(7, row.pointee.argument)
+    columns.set(8, row.pointee.thread)
+    columns.set(9, row.pointee.ringSequence)
+    try setPayload(of: row, at: cursor, in: &columns, sequence: sequence)
+    columns.bind(to: statements[.addControl])
+    try statements[.addControl].run()
+    if let hash = chain.hash { columns.add(to: hash) }
   }
 
   /// Says what an event's payload says, kind by kind.
-  private mutating func bindPayload(
+  private mutating func setPayload(
     of row: UnsafeMutablePointer<ControlRow>,
-    at cursor: UnsafeMutablePointer<Cursor>, to statement: Statement,
-    sequence: UInt64
+    at cursor: UnsafeMutablePointer<Cursor>,
+    in columns: inout ControlColumns, sequence: UInt64
   ) throws(DatabaseError) {
     let payload = payload(at: row.pointee.position, of: cursor)
     switch row.pointee.kind {
     case EventKind.thread.rawValue:
-      statement.bind(12, payload.first & 0xFFFF_FFFF)
+      columns.set(12, payload.first & 0xFFFF_FFFF)
     case EventKind.opened.rawValue:
       // The dictionary's number means nothing outside of the process.
-      statement.bind(7, callbacks[row.pointee.argument])
-      statement.bind(12, payload.first)
+      columns.set(7, callbacks[row.pointee.argument])
+      columns.set(12, payload.first)
     case EventKind.closed.rawValue, EventKind.settled.rawValue:
-      statement.bind(12, payload.first)
-      statement.bind(13, payload.second)
+      columns.set(12, payload.first)
+      columns.set(13, payload.second)
     case EventKind.registered.rawValue:
-      statement.bind(10, payload.first)
+      columns.set(10, payload.first)
       let site = sites[UInt32(truncatingIfNeeded: payload.second)]
-      if site != 0 { statement.bind(11, site) }
-      statement.bind(12, payload.third)
+      if site != 0 { columns.set(11, site) }
+      columns.set(12, payload.third)
     case EventKind.leased.rawValue, EventKind.leaseEnded.rawValue:
-      statement.bind(10, payload.first)
+      columns.set(10, payload.first)
     case EventKind.refused.rawValue:
       let status = Int32(bitPattern: row.pointee.argument)
-      statement.bind(7, Int64(status))
+      columns.set(7, Int64(status))
       let out = refusals.add(
         handle: row.pointee.handle, status: status,
         thread: row.pointee.thread, sequence: sequence,

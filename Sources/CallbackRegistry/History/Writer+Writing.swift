@@ -8,6 +8,7 @@ extension Writer {
   ///
   /// On failure nothing is changed.
   mutating func write() throws(DatabaseError) {
+    chain.clear()
     do throws(DatabaseError) {
       try connection.lease?.pointee.take()
     } catch {
@@ -24,6 +25,7 @@ extension Writer {
       try writeCells(first: first)
       try writeRows(first: first)
       try writeAccounts(first: first)
+      try writeBlock(first: first)
       Hook.batchWritten.reached(0)
       try statements[.commit].run()
       Hook.batchCommitted.reached(0)
@@ -38,7 +40,7 @@ extension Writer {
   ///
   /// The numbers are taken anew in each transaction, because other processes
   /// may write in between; and the calls' segment, which they may have ended.
-  private mutating func takeSequences() throws(DatabaseError) -> UInt64 {
+  mutating func takeSequences() throws(DatabaseError) -> UInt64 {
     let statement = statements[.takeSequences]
     statement.bind(1, Int64(batch.rowCount))
     guard try statement.step() else {

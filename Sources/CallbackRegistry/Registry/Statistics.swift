@@ -28,6 +28,8 @@ package struct Statistics {
   package var eventsLost: UInt64
   package var historyState: UInt32
   package var asymmetric: UInt32
+  package var crashProtection: UInt32
+  package var reserved: UInt32
 }
 
 extension Statistics {
@@ -67,7 +69,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         eventsEmitted: history.emitted, eventsWritten: history.written,
         eventsAggregated: history.aggregated, eventsLost: history.lost,
         historyState: history.state,
-        asymmetric: cbr_is_asymmetric() ? 1 : 0)
+        asymmetric: cbr_is_asymmetric() ? 1 : 0,
+        crashProtection: history.protection.rawValue, reserved: 0)
     }
   }
 }

@@ -14,6 +14,17 @@
         case degraded
       }
 
+      /// Whether what is recorded and not yet written survives the process's
+      /// death.
+      public enum CrashProtection: Sendable, Hashable {
+        /// The history is in memory, or no file could be made beside it.
+        case off
+        /// The disk had no room for what some threads record.
+        case inPart
+        /// It does.
+        case on
+      }
+
       /// Callbacks that are live.
       public let liveTokens: UInt64
       /// Owners that are live.
@@ -50,6 +61,9 @@
       public let eventsLost: UInt64
       /// What has become of the history.
       public let history: History
+      /// Whether what is recorded and not yet written survives the process's
+      /// death.
+      public let crashProtection: CrashProtection
       /// Whether calls get by without a fence of the processor.
       public let isAsymmetric: Bool
     }
@@ -90,6 +104,12 @@
         case 0: .off
         case 1: .good
         default: .degraded
+        }
+      crashProtection =
+        switch read.crashProtection {
+        case 0: .off
+        case 1: .inPart
+        default: .on
         }
       isAsymmetric = read.asymmetric != 0
     }
