@@ -89,6 +89,10 @@ static void measure_engine(void) {
   for (unsigned i = 0; i < 2; i++) rings[i] = record_ring();
   if (!recorder || !rings[0] || !rings[1]) abort();
   measure("record with time stamp", run_record, empty);
+  spread_case single = {.group = group,
+                        .name = "record with time stamp, one by one",
+                        .run = run_record, .after = empty, .batch = 1};
+  spread_measure(&single);
 }
 
 static void report(void) {

@@ -12,18 +12,19 @@
 #endif
 
 enum {
-  batch = 64,
-  batches = 64,        // in a burst
-  warming = 16,        // bursts that fill a ring of 2 MiB once
-  most_bursts = 4096,  // that are counted
+  usual_batch = 64,
+  burst_events = 4096,
+  warming = 16,            // bursts that fill a ring of 2 MiB once
+  most_samples = 262144,   // of a thread
   most_threads = 2
 };
 
-static float samples[most_threads * most_bursts * batches];  // nanoseconds
+static float samples[most_threads * most_samples];  // nanoseconds
 
 static struct {
   const spread_case *what;
   unsigned threads, bursts;
+  unsigned batch, batches;  // events in a batch, batches in a burst
   pthread_barrier_t barrier;
   cpu_set_t cores;
   double nothing;  // ticks of a batch that does nothing
@@ -62,7 +63,7 @@ static int compare(const void *left, const void *right) {
 
 static float time_batch(bench_run run, unsigned thread) {
   uint64_t begin = ticks();
-  run(batch, thread);
+  run(job.batch, thread);
   return (float)(ticks() - begin);
 }
 
@@ -90,15 +91,15 @@ static void pin(unsigned thread) {
 static void *run_thread(void *argument) {
   unsigned thread = (unsigned)(uintptr_t)argument;
   const spread_case *what = job.what;
-  float *own = samples + (size_t)thread * job.bursts * batches;
+  float *own = samples + (size_t)thread * job.bursts * job.batches;
   // A thread's first event makes its ring, and perhaps the library's writer,
   // which must not inherit the pin.
   what->run(1, thread);
   pin(thread);
   for (unsigned burst = 0; burst < warming + job.bursts; burst++) {
-    unsigned from = burst < warming ? 0 : (burst - warming) * batches;
+    unsigned from = burst < warming ? 0 : (burst - warming) * job.batches;
     pthread_barrier_wait(&job.barrier);
-    for (unsigned i = 0; i < batches; i++)
+    for (unsigned i = 0; i < job.batches; i++)
       own[from + i] = time_batch(what->run, thread);
     pthread_barrier_wait(&job.barrier);
     if (thread == 0 && what->after) what->after();
@@ -117,9 +118,8 @@ static void run_threads(void) {
 }
 
 static void print(unsigned threads) {
-  size_t count = (size_t)threads * job.bursts * batches;
-  double scale = nanoseconds_per_tick() / batch, sum = 0;
-  if (job.what->events) scale /= (double)job.what->events;
+  size_t count = (size_t)threads * job.bursts * job.batches;
+  double scale = nanoseconds_per_tick() / job.batch, sum = 0;
   for (size_t i = 0; i < count; i++) {
     double time = ((double)samples[i] - job.nothing) * scale;
     samples[i] = (float)(time > 0 ? time : 0);
@@ -139,13 +139,16 @@ static unsigned burst_count(void) {
   const char *rounds = getenv("BENCH_ROUNDS");
   const char *time = getenv("BENCH_ROUND_MS");
   double count = (rounds ? atof(rounds) : 15) * (time ? atof(time) : 20) * 4;
+  unsigned most = most_samples / job.batches;
   if (count < 16) return 16;
-  return count > most_bursts ? most_bursts : (unsigned)count;
+  return count > most ? most : (unsigned)count;
 }
 
 void spread_measure(const spread_case *what) {
   sched_getaffinity(0, sizeof job.cores, &job.cores);
   job.what = what;
+  job.batch = what->batch ? what->batch : usual_batch;
+  job.batches = burst_events / job.batch;
   job.bursts = burst_count();
   job.nothing = time_nothing();
   unsigned cores = (unsigned)CPU_COUNT(&job.cores);

@@ -3,8 +3,9 @@
 // How the cost of one event is spread: its mean and its percentiles. A sample
 // is a batch of 64 events that was timed with the processor's counter, less
 // the batch that does nothing, divided by 64: reading the counter takes about
-// as long as what is to be measured, so that single events cannot be told
-// apart. What holds one event up for long shows in its batch by a 64th.
+// as long as what is to be measured. What holds one event up for long shows
+// in its batch by a 64th; in batches of one it shows as a whole, and the
+// counter's own unsteadiness, too.
 //
 // Batches come in bursts of 4096 events, which fit a thread's ring. After
 // each, untimed, the writer catches up. The first bursts, which touch the
@@ -23,7 +24,7 @@ typedef struct spread_case {
   const char *name;
   bench_run run;
   void (*after)(void);  // after each burst, untimed; may be NULL
-  uint64_t events;      // that one count of run stands for; 0: 1
+  unsigned batch;       // events in a batch; 0: 64
 } spread_case;
 
 // Measures on one thread and on two, and prints a line for each.
