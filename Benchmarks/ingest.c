@@ -21,7 +21,7 @@ static uint64_t not_written;
 static unsigned rounds;
 
 typedef struct cost {
-  double rate;  // rows a second
+  double rate;             // rows a second
   double cpu_nanoseconds;  // of the thread that writes, for a row
 } cost;
 

@@ -134,12 +134,13 @@ static void print(unsigned threads) {
   fflush(stdout);
 }
 
-// Four bursts for each millisecond that another benchmark measures a case.
-static unsigned burst_count(void) {
+// A burst for each millisecond that another benchmark measures a case.
+static unsigned burst_count(const spread_case *what) {
   const char *rounds = getenv("BENCH_ROUNDS");
   const char *time = getenv("BENCH_ROUND_MS");
-  double count = (rounds ? atof(rounds) : 15) * (time ? atof(time) : 20) * 4;
+  double count = (rounds ? atof(rounds) : 15) * (time ? atof(time) : 20);
   unsigned most = most_samples / job.batches;
+  if (what->most_bursts && what->most_bursts < most) most = what->most_bursts;
   if (count < 16) return 16;
   return count > most ? most : (unsigned)count;
 }
@@ -149,7 +150,7 @@ void spread_measure(const spread_case *what) {
   job.what = what;
   job.batch = what->batch ? what->batch : usual_batch;
   job.batches = burst_events / job.batch;
-  job.bursts = burst_count();
+  job.bursts = burst_count(what);
   job.nothing = time_nothing();
   unsigned cores = (unsigned)CPU_COUNT(&job.cores);
   for (unsigned i = 1; i <= most_threads && i <= cores; i++) {

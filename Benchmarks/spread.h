@@ -25,6 +25,7 @@ typedef struct spread_case {
   bench_run run;
   void (*after)(void);  // after each burst, untimed; may be NULL
   unsigned batch;       // events in a batch; 0: 64
+  unsigned most_bursts;  // 0: as many as there is time for
 } spread_case;
 
 // Measures on one thread and on two, and prints a line for each.

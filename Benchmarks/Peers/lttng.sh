@@ -16,7 +16,7 @@ daemon=
 clean() {
   lttng --no-sessiond destroy "$session" >> "$log" 2>&1 || true
   if [ -n "$daemon" ]; then
-    kill "$daemon" && wait "$daemon" || true
+    kill "$daemon" 2> /dev/null && wait "$daemon" || true
   fi
   rm -rf "$folder"
 }
