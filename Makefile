@@ -136,7 +136,7 @@ demo:
 
 bench:
 	packaging/install-packages bench
-	$(MAKE) lib
+	$(MAKE) all
 	Benchmarks/run.sh
 
 # ------------------------------------------------------------------ Testing --

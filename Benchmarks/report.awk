@@ -6,11 +6,19 @@
 #   case   GROUP  NAME  BASE  MINIMUM  MEDIAN  OVER-RAW  TO-RAW  TO-BASE
 #   note   GROUP  TEXT
 #   value  NAME   NUMBER
+#   spread GROUP  NAME  MEAN  MEDIAN  P99  P99.9
+#   rate   GROUP  NAME  ROWS-A-SECOND  CPU-OF-ROW  SHARE  CPU-SHARE
 BEGIN { FS = "\t" }
 
 $1 == "fact" { facts[++fact_count] = $2 ": " $3 }
 $1 == "note" { notes[$2] = notes[$2] "\n" $3 }
 $1 == "value" && !($2 in value) { value[$2] = $3 }
+$1 == "spread" || $1 == "rate" {
+  # Ours is measured again beside every peer; the first stays.
+  if (($2, $3, 4) in number) next
+  order[$2, ++size[$2]] = $3
+  for (i = 4; i <= NF; i++) number[$2, $3, i] = $i
+}
 $1 == "case" {
   key = $2 SUBSEP $3
   # Raw and ours are measured again beside every peer; the first stays.
@@ -29,8 +37,12 @@ function time(nanoseconds) {
   if (nanoseconds < 100) return sprintf("%.2f ns", nanoseconds)
   if (nanoseconds < 10000) return sprintf("%.0f ns", nanoseconds)
   if (nanoseconds < 1000000) return sprintf("%.1f µs", nanoseconds / 1e3)
-  return sprintf("%.2f ms", nanoseconds / 1e6)
+  if (nanoseconds < 1e9) return sprintf("%.2f ms", nanoseconds / 1e6)
+  return sprintf("%.2f s", nanoseconds / 1e9)
 }
+
+function rate(count) { return sprintf("%.2f M/s", count / 1e6) }
+function percent(part) { return sprintf("%.0f %%", part * 100) }
 
 function factor(ratio) {
   return ratio < 100 ? sprintf("× %.2f", ratio) : sprintf("× %.0f", ratio)
@@ -120,6 +132,80 @@ function print_owners(    i, name, key) {
   print_notes("owners")
 }
 
+# --------------------------------------------------------------- History --
+
+function print_spread(group, title,    i, j, name, text) {
+  if (!size[group] && !notes[group]) return
+  head(title)
+  row("operation|mean|median|p99|p99.9")
+  for (i = 1; i <= size[group]; i++) {
+    name = text = order[group, i]
+    for (j = 4; j <= 7; j++) text = text "|" time(number[group, name, j])
+    row(text)
+  }
+  print_table()
+  print_notes(group)
+}
+
+function print_ingest(    i, name) {
+  if (!size["ingest"]) return
+  head("Ingest: rows of calls, committed")
+  row("who writes, where|rows|to bare|processor, a row|to bare")
+  for (i = 1; i <= size["ingest"]; i++) {
+    name = order["ingest", i]
+    row(name "|" rate(number["ingest", name, 4]) "|" \
+      percent(number["ingest", name, 6]) "|" \
+      time(number["ingest", name, 5]) "|" percent(number["ingest", name, 7]))
+  }
+  print_table()
+  print_notes("ingest")
+}
+
+# Adds a row for a number, if it was measured.
+function value_row(title, name, text) {
+  row(title "|" (name in value ? text : ""))
+}
+
+function print_recovery() {
+  head("Recovery of a full ring of 64 MiB, on the disk")
+  row("measure|")
+  value_row("records", "recovery records", value["recovery records"])
+  value_row("until the registry is open", "recovery opened",
+    time(value["recovery opened"]))
+  value_row("... records in the database", "recovery rate",
+    rate(value["recovery rate"]))
+  value_row("... processor time, a record", "recovery cpu",
+    time(value["recovery cpu"]))
+  value_row("until the first query has answered", "recovery answered",
+    time(value["recovery answered"]))
+  print_table()
+  print_notes("recovery")
+}
+
+function print_retention() {
+  head("Retention: dropping a table of calls, on the disk")
+  row("measure|at most")
+  value_row("locked, a million rows", "retention of a million",
+    time(value["retention of a million"]))
+  value_row("... processor time", "retention cpu of a million",
+    time(value["retention cpu of a million"]))
+  value_row("longest time that the lock could not be had",
+    "retention longest", time(value["retention longest"]))
+  print_table()
+  print_notes("retention")
+}
+
+function print_verify() {
+  head("Verifying a history")
+  row("by|rows")
+  value_row("cbr verify", "verify by cbr verify",
+    rate(value["verify by cbr verify"]))
+  value_row("verify.sql in the stock shell", "verify by verify.sql",
+    rate(value["verify by verify.sql"]))
+  print_table()
+  print_notes("verify")
+}
+
 # ---------------------------------------------------------------- Growth --
 
 function live_name(live) {
@@ -170,6 +256,46 @@ function at_most_over(name, key, limit) {
 function at_most(name, key, limit) {
   if (!(key in median)) return unknown(name, "≤ " time(limit))
   target(name, "≤ " time(limit), time(median[key]), median[key] <= limit)
+}
+
+function at_most_spread(name, operation, column, limit,    key) {
+  key = "record" SUBSEP operation SUBSEP column
+  if (!(key in number)) return unknown(name, "≤ " limit " ns")
+  target(name, "≤ " limit " ns", time(number[key]), number[key] <= limit)
+}
+
+function at_most_value(name, key, limit) {
+  if (!(key in value)) return unknown(name, "≤ " time(limit))
+  target(name, "≤ " time(limit), time(value[key]), value[key] <= limit)
+}
+
+function none(name, key) {
+  if (!(key in value)) return unknown(name, "0")
+  target(name, "0", value[key], value[key] == 0)
+}
+
+function at_least_rate(name, measured, limit) {
+  if (measured == "") return unknown(name, "≥ " rate(limit))
+  target(name, "≥ " rate(limit), rate(measured), measured >= limit)
+}
+
+function print_history_verdict(    key, part) {
+  at_most_spread("record with time stamp", "record with time stamp", 5, 12)
+  at_most_spread("... p99", "record with time stamp", 6, 20)
+  none("... events not recorded", "events not recorded")
+  key = "ingest" SUBSEP "the library's writer, disk"
+  at_least_rate("ingest on one core", number[key, 4], 2e6)
+  part = number[key, 6]
+  if (part != "") target("... of bare insertions", "≥ 80 %", percent(part),
+      part >= 0.8)
+  else unknown("... of bare insertions", "≥ 80 %")
+  none("... calls without a row", "ingest not written")
+  at_least_rate("recovery", value["recovery rate"], 1.5e6)
+  at_most_value("... first query answered", "recovery answered", 1e9)
+  none("... records missing", "recovery missing")
+  at_most_value("retention, a million rows", "retention of a million", 15e6)
+  at_most_value("... longest lock", "retention longest", 50e6)
+  at_least_rate("verify.sql", value["verify by verify.sql"], 2e6)
 }
 
 function unknown(name, limit) {
@@ -233,6 +359,7 @@ function print_verdict(    missing, ns) {
     "enter+leave, few")
   at_most_growth("... cbr_is_live", "cbr_is_live, few")
   at_most_growth("... invalidate+register", "invalidate+register, few")
+  print_history_verdict()
   print_table()
   print "\n" met_count + 0 " met, " missed_count + 0 " missed, " \
     unknown_count + 0 " not measured."
@@ -267,9 +394,15 @@ END {
   print_table()
 
   print_growth()
+  print_spread("record", "Recording an event")
+  print_ingest()
+  print_recovery()
+  print_retention()
+  print_verify()
   print_group("peer calls", "Peers: a call", "to ours")
   print_group("peer threads", "Peers: two threads", "to one thread")
   print_group("peer lifetimes", "Peers: making and ending", "to ours")
+  print_spread("peer events", "Peers: recording an event")
   if (notes["failures"]) head("Failures")
   print_notes("failures")
   print_verdict()

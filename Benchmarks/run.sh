@@ -21,6 +21,9 @@ export BENCH_ROUNDS=${BENCH_ROUNDS:-$rounds}
 export BENCH_ROUND_MS=${BENCH_ROUND_MS:-$round_ms}
 PKG_CONFIG_PATH=${PKG_CONFIG_PATH:+$PKG_CONFIG_PATH:}
 export PKG_CONFIG_PATH+=$root/build/lib/pkgconfig
+export BENCH_MODE=$mode BENCH_FOLDER=$out
+export BENCH_CBR=$root/build/bin/cbr
+export BENCH_VERIFY_SQL=$root/packaging/verify.sql
 export LC_ALL=C
 
 CC=${CC:-cc} CXX=${CXX:-c++}
@@ -31,37 +34,90 @@ if ! flags=$(pkg-config --cflags --libs callbackregistry); then
 fi
 skipped=()
 peers=()
+recorders=()
+# What a run that was interrupted has left.
+rm -rf "$out"/cbr-bench.*
 
 # ------------------------------------------------------------- Building --
 
 # build PROGRAM COMMAND...: runs the command unless the program is up to date.
 echo "$CC $CXX $flags" > "$out/flags.new"
 cmp -s "$out/flags.new" "$out/flags" || mv "$out/flags.new" "$out/flags"
+engine=$root/Sources
 build() {
   local program=$out/$1
   shift
-  if [ -e "$program" ] && [ -z "$(find . ../include "$out/flags" -type f \
-    -newer "$program" -print -quit)" ]; then return; fi
+  if [ -e "$program" ] && [ -z "$(find . ../include "$engine" "$out/flags" \
+    -type f -newer "$program" -print -quit)" ]; then return; fi
   "$@" -o "$program"
 }
 
 # peer PROGRAM TITLE COMMAND...: builds a peer, or says why not.
-peer() {
-  local name=$1 title=$2
-  shift 2
+peer() { add_peer peers "$@"; }
+
+# recorder PROGRAM TITLE COMMAND...: the same, for a peer that records events.
+recorder() { add_peer recorders "$@"; }
+
+add_peer() {
+  local -n list=$1
+  local name=$2 title=$3
+  shift 3
   if build "$name" "$@" 2> "$out/$name.log"; then
-    peers+=("$name")
+    list+=("$name")
   else
-    skipped+=("$title does not build: build/bench/$name.log")
+    skipped+=("$group"$'\t'"$title does not build: build/bench/$name.log")
   fi
 }
 
 # without TITLE PACKAGE: says that a peer is skipped.
-without() { skipped+=("$1 skipped: $2 is not installed"); }
+without() { skipped+=("$group"$'\t'"$1 skipped: $2 is not installed"); }
 
 has() { pkg-config --exists "$1"; }
 harness=("$out/harness.o")
 beside=("$out/harness.o" "$out/main.o")
+events=("$out"/{harness,spread,feed,events}.o)
+
+# The step of recording, from the sources of the engine, as they are compiled
+# for the library.
+build_step() {
+  mkdir -p "$out/step"
+  printf 'module CPlatform { header "%s/CPlatform/include/CPlatform.h" }\n' \
+    "$engine" > "$out/step/module.modulemap"
+  swiftc -O -wmo -parse-as-library -swift-version 6 \
+    -module-name Step -package-name step -num-threads 0 \
+    -enable-experimental-feature Embedded -I "$out/step" -c Record.swift \
+    "$engine"/CallbackRegistry/{Platform,Recording}/*.swift \
+    -o "$out/step/swift.o" &&
+    (cd "$out/step" && $CC -O2 -fPIC -I"$engine/CPlatform/include" \
+      -c "$engine"/CPlatform/*.c) &&
+    ld -r "$out"/step/*.o "$@"
+}
+
+build_record() {
+  local step=()
+  # Without it, or a Swift toolchain, record says that it is skipped.
+  if build step.o build_step 2> "$out/step.log"; then
+    step=("$out/step.o")
+  fi
+  build record $CC -O2 -g $warnings record.c "$out"/{harness,spread,feed}.o \
+    "${step[@]}" $flags
+}
+
+build_history() {
+  local name
+  for name in spread feed writer bare; do
+    build $name.o $CC -O2 -g $warnings -c $name.c $flags
+  done
+  build events.o $CC -O2 -g $warnings -c Peers/events.c $flags
+  build_record
+  build ingest $CC -O2 -g $warnings ingest.c \
+    "$out"/{harness,feed,writer,bare}.o $flags -lsqlite3
+  build recovery $CC -O2 -g $warnings recovery.c "$out"/{harness,feed}.o \
+    $flags -lsqlite3
+  build verify $CC -O2 -g $warnings verify.c "$out"/{harness,feed}.o $flags
+  build retention $CC -O2 -g $warnings retention.c \
+    "$out"/{harness,feed,writer}.o $flags -lsqlite3
+}
 
 build_ours() {
   build harness.o $CC -O2 -g $warnings -c harness.c
@@ -100,6 +156,7 @@ build_swift() {
 }
 
 build_peers() {
+  local group="peer calls"
   cxx weak_ptr "std::weak_ptr"
   cxx hash_map "mutex + hash map"
   if has gobject-2.0; then
@@ -131,6 +188,21 @@ build_peers() {
   else without Swift "a Swift toolchain"; fi
 }
 
+build_recorders() {
+  local group="peer events"
+  if has spdlog; then
+    recorder spdlog spdlog $CXX -O2 -g $warnings Peers/spdlog.cpp \
+      "${events[@]}" $(pkg-config --cflags --libs spdlog) $flags
+  else without spdlog libspdlog-dev; fi
+  if ! has lttng-ust; then without LTTng-UST liblttng-ust-dev
+  elif ! command -v lttng-sessiond > /dev/null; then
+    without LTTng-UST lttng-tools
+  else
+    recorder lttng LTTng-UST $CC -O2 -g $warnings -IPeers Peers/lttng.c \
+      "${events[@]}" $(pkg-config --cflags --libs lttng-ust) $flags
+  fi
+}
+
 # -------------------------------------------------------------- Running --
 
 fact() { printf 'fact\t%s\t%s\n' "$1" "$2"; }
@@ -148,13 +220,13 @@ describe() {
   fact Swift "$(first_line swiftc --version)"
   fact Rust "$(first_line rustc --version)"
   local package
-  for package in gobject-2.0 sigc++-2.0 Qt5Core; do
+  for package in gobject-2.0 sigc++-2.0 Qt5Core spdlog lttng-ust; do
     if has $package; then
       fact $package "$(pkg-config --modversion $package)"
     fi
   done
   local line
-  for line in "${skipped[@]}"; do printf 'note\tpeer calls\t%s.\n' "$line"; done
+  for line in "${skipped[@]}"; do printf 'note\t%s.\n' "$line"; done
 }
 
 # run PROGRAM ARGUMENT...: a failure is a remark in the report.
@@ -178,6 +250,14 @@ run_growth() {
   done
 }
 
+run_recorder() {
+  if [ "$1" = lttng ]; then
+    echo "running lttng" >&2
+    Peers/lttng.sh "$out/lttng-trace" "$out/lttng" ||
+      printf 'note\tfailures\tlttng failed with status %s.\n' $?
+  else run "$1"; fi
+}
+
 run_all() {
   describe
   run calls
@@ -186,11 +266,15 @@ run_all() {
   run memory
   run_growth
   local name
+  for name in record ingest recovery retention verify; do run $name; done
   for name in "${peers[@]}"; do run "$name"; done
+  for name in "${recorders[@]}"; do run_recorder "$name"; done
 }
 
 echo "building" >&2
 build_ours
+build_history
 build_peers
+build_recorders
 run_all > "$out/lines.txt"
 awk -f report.awk "$out/lines.txt" | tee "$out/report.md"
