@@ -299,10 +299,12 @@ endef
 test-c: $(programs:%=build/hooks/%.test)
 	$(call test_programs_of,hooks)
 
-# Kills a process that records at ten thousand moments: some three hours.
+# Kills a process that records at ten thousand moments, some three hours, and
+# ten thousand at chosen ones, one more.
 .PHONY: soak
-soak: build/hooks/Tests/C/crashes.c.test
-	CBR_SOAK_KILLS=10000 $<
+soak: build/hooks/Tests/C/crashes.c.test build/hooks/Tests/C/kills.c.test
+	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/crashes.c.test
+	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/kills.c.test
 
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \

@@ -3,24 +3,13 @@
  * What a process leaves behind that is killed (A4, J1): every event whose call
  * has returned is in the history when it is opened again, once, in order, and
  * with its names.
- *
- * The process that is killed is this program again, with the name of what it
- * does, the signal and its history.
  */
-#include "history.h"
+#include "crash.h"
+#include "saved.h"
 #include "subject.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-extern char **environ;
-
-static history kept;
 
 /* What the killed process has done, told to the one that looks. */
 typedef struct deeds {
@@ -30,21 +19,6 @@ typedef struct deeds {
 } deeds;
 
 static deeds *done;
-
-/* Room for all: nothing is only counted. */
-static uint64_t ring_bytes = 1 << 18;
-
-static cbr_registry open_kept(uint32_t level) {
-  cbr_registry registry = CBR_NONE;
-  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
-  options.label = "killed";
-  options.history_path = kept.path;
-  options.level = level;
-  options.calls_per_second = UINT64_MAX;
-  options.ring_bytes = ring_bytes;
-  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
-  return registry;
-}
 
 static void nothing(void *context) { (void)context; }
 
@@ -57,52 +31,15 @@ static void call(cbr_token token) {
 /* Lets this program do something with the history, and be killed at a point of
  * the library's, when it comes there for the n-th time, or else afterwards. */
 static pid_t spawn(const char *what, int with, int point, int n) {
-  char numbers[3][16];
-  const int values[] = {with, point, n};
-  for (int each = 0; each < 3; each++)
-    snprintf(numbers[each], sizeof numbers[each], "%d", values[each]);
-  char *arguments[] = {"crashes", (char *)what, kept.path, numbers[0],
-                       numbers[1], numbers[2], NULL};
-  pid_t child = -1;
-  EQUAL(0, posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments,
-                       environ));
-  return child;
-}
-
-static void await_killed(pid_t child, int with) {
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) == child);
-  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == with);
+  return spawn_self(what, (const int[]){with, point, n}, 3);
 }
 
 static void run_killed_at(const char *what, int with, int point, int n) {
-  await_killed(spawn(what, with, point, n), with);
+  await_death(spawn(what, with, point, n), with);
 }
 
 static void run_killed(const char *what, int with) {
   run_killed_at(what, with, 0, 0);
-}
-
-static int dying_signal, dying_point, dying_count;
-
-static void die_at(int32_t point, uint64_t handle) {
-  static _Atomic int count;
-  (void)handle;
-  if (point != dying_point) return;
-  if (atomic_fetch_add(&count, 1) + 1 == dying_count)
-    kill(getpid(), dying_signal);
-}
-
-static void die(int with) {
-  fflush(stderr);
-  if (tests_failed || failures_of_test) _exit(99);
-  kill(getpid(), with);
-  for (;;) pause();
-}
-
-/* Opens the history again, which recovers it, and closes it. */
-static void recover(void) {
-  EXPECT(CBR_OK, cbr_registry_close(open_kept(CBR_LEVEL_OFF), CBR_FOREVER));
 }
 
 static void work(cbr_registry registry, cbr_owner owner, int registrations) {
@@ -236,7 +173,7 @@ static void A4_killedAtAnyMoment(void) {
     uint64_t enough = 1 + (uint64_t)rand() % 150000;
     while (done->calls < enough) sched_yield();
     EQUAL(0, kill(child, SIGKILL));
-    await_killed(child, SIGKILL);
+    await_death(child, SIGKILL);
     recover();
     expect_deeds(2);
     end();
@@ -289,58 +226,12 @@ static void J20_aRingWithoutRoomOnTheDisk(void) {
 
 /* --------------------------------------------------------------- damage -- */
 
-/* A file as it was, to be put back. */
-typedef struct saved {
-  char path[384];
-  char *bytes;
-  size_t size;
-} saved;
-
-static saved save(const char *path) {
-  saved it = {0};
-  FILE *file = fopen(path, "rb");
-  snprintf(it.path, sizeof it.path, "%s", path);
-  if (!file) return it;
-  fseek(file, 0, SEEK_END);
-  it.size = (size_t)ftell(file);
-  it.bytes = malloc(it.size + 1);
-  rewind(file);
-  EQUAL(it.size, fread(it.bytes, 1, it.size, file));
-  fclose(file);
-  return it;
-}
-
-static void restore(const saved *it, size_t size) {
-  if (!it->bytes) return;
-  FILE *file = fopen(it->path, "wb");
-  if (!CHECK(file != NULL)) return;
-  EQUAL(size, fwrite(it->bytes, 1, size, file));
-  fclose(file);
-}
-
-/* The only file of rings that there is. */
-static saved save_rings(void) {
-  char directory[96], path[384] = "";
-  snprintf(directory, sizeof directory, "%s.rings", kept.path);
-  DIR *listing = opendir(directory);
-  for (struct dirent *each; listing && (each = readdir(listing));)
-    if (strstr(each->d_name, ".ring"))
-      snprintf(path, sizeof path, "%s/%s", directory, each->d_name);
-  if (listing) closedir(listing);
-  return save(path);
-}
-
-static saved database, log_of_database, rings;
+static remains left;
 
 /* Recovers a damaged file: no more is found than was done, nothing that must
  * not be, and the history goes on. */
 static void recover_damaged(size_t size) {
-  char path[96];
-  mkdir(strcat(strcpy(path, kept.path), ".rings"), 0700);
-  restore(&database, database.size);
-  restore(&log_of_database, log_of_database.size);
-  unlink(strcat(strcpy(path, kept.path), "-shm"));
-  restore(&rings, size);
+  restore_remains(&kept, &left, size);
   recover();
   CHECK((uint64_t)number_in(&kept, "SELECT count(*) FROM call") <=
         done->calls);
@@ -358,30 +249,22 @@ static void J18_damagedRingsAreReadAsFarAsTheyAreWhole(void) {
   };
   begin();
   run_killed("live", SIGKILL);
-  char path[96];
-  database = save(kept.path);
-  log_of_database = save(strcat(strcpy(path, kept.path), "-wal"));
-  rings = save_rings();
-  CHECK(rings.bytes != NULL);
+  left = save_remains(&kept);
+  saved *rings = &left.rings;
+  CHECK(rings->bytes != NULL);
   for (int part = 0; part < 6; part++)
     for (size_t at = parts[part].begin; at < parts[part].end;
          at += TIMES(3, 41)) {
-      rings.bytes[at] ^= 0xff;
-      recover_damaged(rings.size);
-      rings.bytes[at] ^= 0xff;
+      rings->bytes[at] ^= 0xff;
+      recover_damaged(rings->size);
+      rings->bytes[at] ^= 0xff;
     }
-  for (size_t size = 0; size < rings.size; size += TIMES(29999, 199999))
+  for (size_t size = 0; size < rings->size; size += TIMES(29999, 199999))
     recover_damaged(size);
-  restore(&database, database.size);
-  restore(&log_of_database, log_of_database.size);
-  mkdir(strcat(strcpy(path, kept.path), ".rings"), 0700);
-  unlink(strcat(strcpy(path, kept.path), "-shm"));
-  restore(&rings, rings.size);
+  restore_remains(&kept, &left, rings->size);
   recover();
   expect_deeds(0);
-  free(database.bytes);
-  free(log_of_database.bytes);
-  free(rings.bytes);
+  forget_remains(&left);
   end();
 }
 
@@ -438,12 +321,8 @@ static void A4_whatWasInFlightIsTold(void) {
 static void run_and_die(char **arguments) {
   const char *what = arguments[1];
   snprintf(kept.path, sizeof kept.path, "%s", arguments[2]);
-  dying_signal = atoi(arguments[3]);
-  dying_point = atoi(arguments[4]);
-  dying_count = atoi(arguments[5]);
   map_deeds();
-  signal(dying_signal, SIG_DFL); /* sanitizers have handlers of their own */
-  if (dying_point) cbr_test_set_hook(die_at);
+  prepare_to_die(atoi(arguments[3]), atoi(arguments[4]), atoi(arguments[5]));
   if (strcmp(what, "live") == 0) live_on(100);
   if (strcmp(what, "live long") == 0) {
     ring_bytes = 16 << 20;
@@ -455,7 +334,7 @@ static void run_and_die(char **arguments) {
   if (strcmp(what, "stand counted") == 0)
     stand_in_calls_at(CBR_LEVEL_LIFECYCLE);
   if (strcmp(what, "stand timed") == 0) stand_in_calls_at(CBR_LEVEL_CALLS);
-  die(dying_signal);
+  die(dying_how);
 }
 
 int main(int count, char **arguments) {
