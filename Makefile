@@ -300,11 +300,12 @@ test-c: $(programs:%=build/hooks/%.test)
 	$(call test_programs_of,hooks)
 
 # Kills a process that records at ten thousand moments, some three hours, and
-# ten thousand at chosen ones, one more.
+# ten thousand at chosen ones, one more; and lets every allocation fail.
 .PHONY: soak
-soak: build/hooks/Tests/C/crashes.c.test build/hooks/Tests/C/kills.c.test
+soak: $(patsubst %,build/hooks/Tests/C/%.c.test,crashes kills memory)
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/crashes.c.test
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/kills.c.test
+	CBR_SOAK_EACH=1 build/hooks/Tests/C/memory.c.test
 
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -43,14 +44,14 @@ int cbr_test_membarrier_error;
 
 /* The interface of tests to a library that was built with hook points. */
 void cbr_test_set_hook(void (*hook)(int32_t, uint64_t));
-void cbr_test_fail_allocation(int64_t after);
+int64_t cbr_test_fail_allocation(int64_t after);
 void cbr_test_set_membarrier_error(int error);
 
 void cbr_test_set_hook(void (*hook)(int32_t, uint64_t)) {
   __atomic_store_n(&cbr_platform_hook, hook, __ATOMIC_RELEASE);
 }
-void cbr_test_fail_allocation(int64_t after) {
-  allocations_until_failure = after;
+int64_t cbr_test_fail_allocation(int64_t after) {
+  return atomic_exchange(&allocations_until_failure, after);
 }
 void cbr_test_set_membarrier_error(int error) {
   cbr_test_membarrier_error = error;

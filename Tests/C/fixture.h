@@ -28,8 +28,9 @@
 #endif
 
 /* Of a library that was built for tests: the allocation after the next `after`
- * ones fails; -1: none does. */
-void cbr_test_fail_allocation(int64_t after);
+ * ones fails; -1: none does. Returns what was left of the number given before:
+ * -1 when that one has failed. */
+int64_t cbr_test_fail_allocation(int64_t after);
 
 /* The slot of a handle, as LayoutTests.swift pins it. Nothing but a test that
  * wants a slot to be reused has to know this. */

@@ -57,7 +57,7 @@ static inline cbr_registry open_with_history(history *it, const char *label,
   return open_to_history(it, label, level);
 }
 
-static inline void remove_history(history *it) {
+static inline void remove_files(const history *it) {
   remove_rings_(it);
   const char *const ends[] = {"", "-wal", "-shm", "-journal", ".lease"};
   for (int each = 0; each < 5; each++) {
@@ -65,6 +65,10 @@ static inline void remove_history(history *it) {
     snprintf(path, sizeof path, "%.79s%s", it->path, ends[each]);
     unlink(path);
   }
+}
+
+static inline void remove_history(const history *it) {
+  remove_files(it);
   CHECK(rmdir(it->directory) == 0);
 }
 

@@ -29,11 +29,11 @@ enum Admission {
     do throws(DatabaseError) {
       // At one moment: another process may be making a history of it.
       try connection.execute("BEGIN")
-      defer { connection.rollBack() }
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0
       tables =
         try connection.integer("SELECT count(*) FROM sqlite_schema") ?? 0
+      guard connection.rollBack() else { throw .noMemory }
     } catch {
       let isOurs = application == Schema.applicationIdentifier
       throw isOurs && error.isDamage ? .damaged(error) : .database(error)

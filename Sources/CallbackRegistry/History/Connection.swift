@@ -154,18 +154,28 @@ struct Connection {
 
   /// Makes what is committed survive a loss of power.
   ///
-  /// SQLite syncs the log at a commit with synchronous = FULL, all of it.
+  /// The log is synced itself. A transaction with synchronous = FULL would do
+  /// so too, but only if it changed something: SQLite writes no page whose
+  /// content stays the same.
   func sync() throws(DatabaseError) {
-    try execute("PRAGMA synchronous = FULL")
-    defer { try? execute("PRAGMA synchronous = NORMAL") }
-    try transaction { () throws(DatabaseError) -> Void in
-      try execute("UPDATE meta SET value = value WHERE name = 'next_sequence'")
-    }
+    var log: UnsafeMutablePointer<sqlite3_file>?
+    let main: StaticString = "main"
+    try check(
+      sqlite3_file_control(
+        raw, main.characters, SQLITE_FCNTL_JOURNAL_POINTER, &log))
+    guard let log, let methods = log.pointee.pMethods,
+      let sync = methods.pointee.xSync
+    else { throw DatabaseError(code: SQLITE_MISUSE) }
+    try check(sync(log, SQLITE_SYNC_NORMAL))
   }
 
   /// Ends a transaction that failed, unless SQLite has done so itself.
-  func rollBack() {
+  ///
+  /// False: it goes on, for want of memory.
+  @discardableResult
+  func rollBack() -> Bool {
     if sqlite3_get_autocommit(raw) == 0 { try? execute("ROLLBACK") }
+    return sqlite3_get_autocommit(raw) != 0
   }
 
   /// Copies the write-ahead log into the database as far as readers allow.

@@ -28,8 +28,9 @@ extension UnsafeMutablePointer where Pointee == History {
   private func writeUntilClosed() {
     var status = Status.audit
     var closingDeadline: Deadline?
+    var fault = Fault()
     while true {
-      if let writer = makeWriter() {
+      if let writer = makeWriter(after: &fault) {
         guard let result = writer.pointee.loop() else {
           // The process ends with this thread; its exit handlers may want
           // another one, which goes on.
@@ -49,13 +50,19 @@ extension UnsafeMutablePointer where Pointee == History {
 
   /// Prepares the writer; for a history in memory, also its database.
   ///
-  /// Nil without memory, or when another program is in the way.
-  private func makeWriter() -> UnsafeMutablePointer<Writer>? {
+  /// Nil without memory, or when another program is in the way. What failed
+  /// before is the writer's to tell of.
+  private func makeWriter(
+    after fault: inout Fault
+  ) -> UnsafeMutablePointer<Writer>? {
     if let idle = pointee.idleWriter {
       pointee.idleWriter = nil
       return idle
     }
-    guard let writer = Memory.allocate(Writer.self) else { return nil }
+    guard let writer = Memory.allocate(Writer.self) else {
+      note(.noMemory, in: &fault)
+      return nil
+    }
     pointee.turn.takeAsWriter()
     defer { pointee.turn.give() }
     do throws(OpeningError) {
@@ -68,12 +75,20 @@ extension UnsafeMutablePointer where Pointee == History {
       }
       do throws(DatabaseError) {
         writer.initialize(to: try Writer(self, database: database))
+        writer.pointee.fault = fault
         return writer
       } catch { throw .database(error) }
     } catch {
+      if case .database(let error) = error { note(error, in: &fault) }
       Memory.release(writer)
       return nil
     }
+  }
+
+  private func note(_ error: DatabaseError, in fault: inout Fault) {
+    fault.add(error, lost: recorder.pointee.lost.load(ordering: .relaxed))
+    fault.isSevere = true
+    pointee.faultCode.store(error.code, ordering: .relaxed)
   }
 
   private func destroy(_ writer: UnsafeMutablePointer<Writer>) {
