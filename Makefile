@@ -300,12 +300,14 @@ test-c: $(programs:%=build/hooks/%.test)
 	$(call test_programs_of,hooks)
 
 # Kills a process that records at ten thousand moments, some three hours, and
-# ten thousand at chosen ones, one more; and lets every allocation fail.
+# ten thousand at chosen ones, one more; lets every allocation fail; and has a
+# reader hold the log for a minute.
 .PHONY: soak
-soak: $(patsubst %,build/hooks/Tests/C/%.c.test,crashes kills memory)
+soak: $(patsubst %,build/hooks/Tests/C/%.c.test,crashes kills memory pinned)
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/crashes.c.test
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/kills.c.test
 	CBR_SOAK_EACH=1 build/hooks/Tests/C/memory.c.test
+	CBR_SOAK_CALLS=50000000 build/hooks/Tests/C/pinned.c.test
 
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \
