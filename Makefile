@@ -307,7 +307,7 @@ soak: $(patsubst %,build/hooks/Tests/C/%.c.test,crashes kills memory pinned)
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/crashes.c.test
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/kills.c.test
 	CBR_SOAK_EACH=1 build/hooks/Tests/C/memory.c.test
-	CBR_SOAK_CALLS=50000000 build/hooks/Tests/C/pinned.c.test
+	CBR_SOAK_CALLS=300000000 build/hooks/Tests/C/pinned.c.test
 
 # Where membarrier is refused, every call pays for a full fence.
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \

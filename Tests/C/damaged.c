@@ -65,7 +65,7 @@ static void end_standing(pid_t child) {
 
 /* A history that was closed before, and what a process leaves that dies. */
 static remains leave(const char *what) {
-  make_history(&kept);
+  make_fast_history(&kept);
   recover();
   pid_t child = spawn_self(what, NULL, 0);
   await_standing(child);
@@ -117,7 +117,7 @@ static saved take_rings_away(void) {
 /* A byte of its header is another one: the check finds that. */
 static void J10_J12_oneOfTenIsDamaged(void) {
   saved rings[PROCESSES];
-  make_history(&kept);
+  make_fast_history(&kept);
   recover();
   for (int each = 0; each < PROCESSES; each++) {
     pid_t child = spawn_self("stand", NULL, 0);

@@ -88,9 +88,11 @@ static inline int truncate_(sqlite3_file *file, sqlite3_int64 size) {
   return under_(file)->pMethods->xTruncate(under_(file), size);
 }
 
+/* No power is lost in a test: what succeeds need not be done. */
 static inline int sync_(sqlite3_file *file, int flags) {
-  if (fails_(SYNC)) return failing.code;
-  return under_(file)->pMethods->xSync(under_(file), flags);
+  (void)file;
+  (void)flags;
+  return fails_(SYNC) ? failing.code : SQLITE_OK;
 }
 
 static inline int size_(sqlite3_file *file, sqlite3_int64 *size) {

@@ -172,7 +172,7 @@ static void fail_each(const remains *before, int step,
 }
 
 static void I2_eachCallFailsOnce(void) {
-  make_history(&kept);
+  make_fast_history(&kept);
   recover();
   remains before = save_remains(&kept);
   fail_each(&before, TIMES(1, 5), lives_with);
@@ -181,7 +181,7 @@ static void I2_eachCallFailsOnce(void) {
 }
 
 static void I2_eachCallFailsOnceOfANewHistory(void) {
-  make_history(&kept);
+  make_fast_history(&kept);
   fail_each(NULL, TIMES(7, 31), lives_with);
   remove_history(&kept);
 }
@@ -204,7 +204,7 @@ static void live_and_die(void) {
 }
 
 static void leave_remains(void) {
-  make_history(&kept);
+  make_fast_history(&kept);
   recover();
   await_death(spawn_self("live", NULL, 0), SIGKILL);
 }
@@ -303,7 +303,7 @@ static void expect_fault(int code, int lost, int calls) {
 /* The writer cannot write: the program's calls are called, the state can be
  * read, and rings are kept until it can (J50); then it goes on by itself. */
 static void live_through(failure it) {
-  make_history(&kept);
+  make_fast_history(&kept);
   open_small();
   cbr_token token = added();
   CHECK(flushes(CBR_FLUSH_DISK));
@@ -336,7 +336,7 @@ static void I2_nothingCanBeWritten(void) {
 
 /* What is not on the disk is not said to be there. */
 static void A4_aFlushThatCannotSyncSaysSo(void) {
-  make_history(&kept);
+  make_fast_history(&kept);
   open_small();
   call_often(added(), 1);
   begin_failing((failure){SYNC, SQLITE_IOERR_FSYNC, 1, true});
@@ -353,7 +353,7 @@ static void A4_aFlushThatCannotSyncSaysSo(void) {
  * there stays as it was, and what was in the rings comes once, when there is
  * room. */
 static void J39_openedAgainWhileTheDiskIsFull(void) {
-  make_history(&kept);
+  make_fast_history(&kept);
   open_small();
   cbr_token token = added();
   call_often(token, 30);

@@ -312,7 +312,7 @@ static void expect_acknowledged(cell it) {
 
 static void run_cell(cell it) {
   WITHIN("killed by %d at %d, ring %d", it.how, it.place, it.fill);
-  make_history(&kept);
+  make_fast_history(&kept);
   run_to_death(it);
   if (it.place >= RINGS_READ) recover_and_die(it);
   recover();

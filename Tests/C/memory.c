@@ -134,7 +134,7 @@ static bool lives_with(fail_allocation fail, int64_t after) {
 
 /* Each `step`th allocation fails, beginning with one that chance says. */
 static void fail_each(fail_allocation fail, int64_t step) {
-  make_history(&kept);
+  make_fast_history(&kept);
   recover();
   remains before = save_remains(&kept);
   bool has_failed = true;
