@@ -30,6 +30,10 @@ static bool make_disk(const char *size) {
   return CHECK(mount("disk", kept.directory, "tmpfs", 0, options) == 0);
 }
 
+static void make_room(void) {
+  CHECK(mount("disk", kept.directory, "tmpfs", MS_REMOUNT, "size=64m") == 0);
+}
+
 static void remove_disk(void) {
   CHECK(umount2(kept.directory, MNT_DETACH) == 0);
   CHECK(rmdir(kept.directory) == 0);
@@ -96,7 +100,7 @@ static void expect_calls(int64_t calls) {
 }
 
 /* On any disk a history is opened, or it is said why not; the program goes
- * on. */
+ * on, and nothing is missing when there is room. */
 static void J20_disksOfAnySize(void) {
   for (int kilobytes = 16; kilobytes <= 4096 && can_mount; kilobytes *= 2) {
     char size[16];
@@ -110,9 +114,10 @@ static void J20_disksOfAnySize(void) {
       add_token();
       call_often(1000);
       flushes();
-      cbr_status closed = cbr_registry_close(registry, 0);
-      CHECK(closed == CBR_OK || closed == CBR_E_AUDIT ||
-            closed == CBR_E_TIMEOUT);
+      make_room();
+      close_registry(registry);
+      expect_calls(1000);
+      expect_sums();
     } else {
       CHECK(strstr(cbr_last_error(), kept.path) != NULL);
     }
