@@ -112,7 +112,7 @@ static void await_copying(gate *copied) {
 /* The writer has nothing to do, and copies as much as the reader allows; when
  * that has gone, the rest. */
 static void let_go(sqlite3 *reader, gate *part) {
-  gate rest = GATE(LOG_COPIED, CBR_NONE, NULL);
+  static gate rest = GATE(LOG_COPIED, CBR_NONE, NULL);
   await_copying(part);
   close_gate(&rest);
   EQUAL(SQLITE_OK, sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL));
@@ -132,7 +132,8 @@ static void I1_aReaderHoldsTheLog(void) {
   EQUAL(SQLITE_OK, sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL));
   int64_t seen = number(reader, "SELECT count(*) FROM event");
   work_in_all_threads();
-  gate part = GATE(LOG_COPIED, CBR_NONE, NULL);
+  /* The writer may be about to leave it when this function has returned. */
+  static gate part = GATE(LOG_COPIED, CBR_NONE, NULL);
   close_gate(&part);
   flush();
   EQUAL(CBR_HISTORY_GOOD, statistics_of(registry).history_state);
