@@ -83,7 +83,8 @@ struct Cursor {
     progress.position = committed.position
     progress.sequence = committed.sequence
     progress.time = committed.time
-    resume(progress)
+    committed = progress
+    working = progress
   }
 
   /// Goes on where another process has come to.

@@ -34,6 +34,8 @@ extension Writer {
       case .calls: try dropCalls(because: scratch.start)
       case .events: try deleteEvents(because: scratch.start)
       }
+      // Until a block has it, somebody else may have made its row of `purge`.
+      coverRest()
     } catch {
       // Locked, or without room: it is tried again after the next batch.
     }
