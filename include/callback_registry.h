@@ -339,11 +339,11 @@ cbr_status cbr_registry_close(cbr_registry registry, uint64_t timeout_ns);
  * use. Its history is the file that the environment variable CBR_HISTORY
  * names, else memory; its level is CBR_LEVEL (off, lifecycle, calls).
  * CBR_NONE when it cannot be opened, or CBR_LEVEL has another value
- * (cbr_last_error says why). After it was
- * closed the next call opens a new one; so does a forked child. */
+ * (cbr_last_error says why). After it was closed the next call opens a new
+ * one; so does a forked child. */
 cbr_registry cbr_registry_shared(void);
 
-/* Whether what is recorded and not yet written survives the process's death. */
+/* Whether what is recorded and not yet written survives the process. */
 typedef enum cbr_crash_protection {
   CBR_CRASH_PROTECTION_OFF = 0,     /* in memory, or no file could be made */
   CBR_CRASH_PROTECTION_IN_PART = 1, /* the disk had no room for some threads */

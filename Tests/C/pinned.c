@@ -15,7 +15,7 @@ enum { THREADS = 2, USUAL_CALLS = TIMES(300000, 60000), TOKENS = 200 };
 
 /* What the log may grow to while a reader holds it: the last limit, past
  * which nothing is written (Writer+Bounds.swift), and a batch. */
-enum { MOST_LOG_BYTES = 4 * 2048 * 8192 + (8 << 20) };
+enum { MOST_LOG_BYTES = 8 * 2048 * 8192 + (8 << 20) };
 
 static history kept;
 static cbr_registry registry;

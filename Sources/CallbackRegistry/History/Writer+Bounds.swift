@@ -23,7 +23,7 @@ extension Writer {
 
   /// Pages after which calls are counted, and after which nothing is written.
   private var pressedLimit: UInt32 { logLimit * 2 }
-  private var lastLimit: UInt32 { logLimit * 4 }
+  private var lastLimit: UInt32 { logLimit * 8 }
 
   private var logPages: UInt32 {
     history.pointee.logPages.load(ordering: .relaxed)
