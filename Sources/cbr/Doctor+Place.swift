@@ -60,7 +60,7 @@ extension Command {
   }
 
   /// A program copies its log at every 16 MiB, unless a reader is in its way;
-  /// at twice as much it counts calls instead of writing them, and at four
+  /// at twice as much it counts calls instead of writing them, and at eight
   /// times as much it waits.
   static func log(of path: String) -> Finding {
     guard let bytes = fileSize(path + "-wal") else {
