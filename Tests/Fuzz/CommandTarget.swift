@@ -71,7 +71,7 @@ enum CommandTarget {
 
   private static func runAll(on history: [UInt8], _ options: [String]) {
     folder.write(history, to: "history")
-    for command in ["doctor", "stat", "tail"] {
+    for command in ["doctor", "stat", "tail", "verify"] {
       run([command, "history"] + options)
       guard folder.files == ["history"], Folder.read("history") == history
       else { fatalError("\(command) has changed something") }
