@@ -300,14 +300,16 @@ test-c: $(programs:%=build/hooks/%.test)
 	$(call test_programs_of,hooks)
 
 # Kills a process that records at ten thousand moments, some three hours, and
-# ten thousand at chosen ones, one more; lets every allocation fail; and has a
-# reader hold the log for a minute.
+# ten thousand at chosen ones, one more; lets every allocation fail; has a reader
+# hold the log for a minute; and compares clocks for ten.
 .PHONY: soak
-soak: $(patsubst %,build/hooks/Tests/C/%.c.test,crashes kills memory pinned)
+soak: $(patsubst %,build/hooks/Tests/C/%.c.test,clocks crashes kills memory \
+  pinned)
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/crashes.c.test
 	CBR_SOAK_KILLS=10000 build/hooks/Tests/C/kills.c.test
 	CBR_SOAK_EACH=1 build/hooks/Tests/C/memory.c.test
 	CBR_SOAK_CALLS=300000000 build/hooks/Tests/C/pinned.c.test
+	CBR_SOAK_SECONDS=600 build/hooks/Tests/C/clocks.c.test
 
 # Where membarrier is refused, every call pays for a full fence. What becomes of
 # a file has nothing to do with that.

@@ -78,7 +78,41 @@ static void I5_stepsOfTheWallClockChangeNothing(void) {
   remove_history(&it);
 }
 
+/* J58: a note says between which times it was made. CBR_SOAK_SECONDS asks for
+ * more than a second. */
+static void J58_timesAreThoseOfTheMonotonicClock(void) {
+  history it;
+  const char *soak = getenv("CBR_SOAK_SECONDS");
+  int rounds = (soak ? atoi(soak) : 1) * 100;
+  cbr_registry registry = open_with_history(&it, "here", CBR_LEVEL_CALLS);
+  for (int round = 0; round < rounds; round++) {
+    struct timespec before, hundredth = {0, 10000000};
+    char text[32];
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    snprintf(text, sizeof text, "%lld", (long long)before.tv_sec * 1000000000 +
+                                            before.tv_nsec);
+    EXPECT(CBR_OK, cbr_audit_note(registry, CBR_NONE, text));
+    nanosleep(&hundredth, NULL);
+  }
+  close_registry(registry);
+  /* Not before the text was made, but for a millisecond; and, as nobody knows
+   * for how long a thread was held up, mostly not much after it. */
+  const char *const off = "SELECT e.time_ns - n.text FROM note n "
+                          "JOIN control_event e USING (sequence) ";
+  char query[256];
+  EQUAL(rounds, number_in(&it, "SELECT count(*) FROM note"));
+  snprintf(query, sizeof query, "%s WHERE e.time_ns < n.text - 1000000", off);
+  expect_no_rows(&it, query);
+  snprintf(query, sizeof query,
+           "%s ORDER BY 1 LIMIT 1 OFFSET (SELECT count(*) / 2 FROM note)",
+           off);
+  CHECK(number_in(&it, query) < 1000000);
+  check_history(&it);
+  remove_history(&it);
+}
+
 int main(void) {
   TEST(I5_stepsOfTheWallClockChangeNothing);
+  TEST(J58_timesAreThoseOfTheMonotonicClock);
   return finish();
 }

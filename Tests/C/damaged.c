@@ -167,6 +167,30 @@ static void J6_aHoleIsNotReadAsData(void) {
   remove_history(&kept);
 }
 
+/* J67: what is in the history already does not get into it again. */
+static void J67_ringsThatComeBackAddNothing(void) {
+  remains left = leave("stand");
+  recover();
+  EQUAL(CALLS, calls_found());
+  char directory[96];
+  int64_t events = number_in(&kept, "SELECT count(*) FROM event");
+  for (int each = 0; each < 2; each++) {
+    snprintf(directory, sizeof directory, "%s.rings", kept.path);
+    CHECK(mkdir(directory, 0700) == 0);
+    restore(&left.rings, left.rings.size);
+    recover();
+    EQUAL(CALLS, calls_found());
+    /* Only this recovery's own registry is new. */
+    CHECK(number_in(&kept, "SELECT count(*) FROM event") <= events + 4 * each +
+                                                                4);
+    EQUAL(1, number_in(&kept, "SELECT count(*) FROM run "
+                              "WHERE ended = 'crash'"));
+    expect_sums();
+  }
+  forget_remains(&left);
+  remove_history(&kept);
+}
+
 /* It is set aside where not even its header is whole. */
 static void J7_J14_ringsOfAnyLength(void) {
   remains left = leave("stand");
@@ -256,6 +280,7 @@ int main(int count, char **arguments) {
   if (count > 1) run(arguments);
   TEST(J10_J12_oneOfTenIsDamaged);
   TEST(J6_aHoleIsNotReadAsData);
+  TEST(J67_ringsThatComeBackAddNothing);
   TEST(J7_J14_ringsOfAnyLength);
   TEST(J7_J13_theLogIsTorn);
   TEST(J7_theIndexOfTheLogIsOfAnyLength);

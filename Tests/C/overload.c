@@ -7,6 +7,7 @@
 #include "history.h"
 #include "subject.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -87,6 +88,21 @@ static void A5_callsAreCounted(void) {
   EQUAL(EVENTS, rows() + counted());
   EQUAL(0, lost());
   expect_no_rows(&it, "SELECT * FROM aggregate WHERE cause <> 2");
+  check_history(&it);
+  remove_history(&it);
+}
+
+/* J24: however long the writer stands still, nothing grows. */
+static void J24_memoryDoesNotGrow(void) {
+  begin(0, 0, 0);
+  call_it(NULL);
+  size_t before = mallinfo2().uordblks;
+  for (int round = 0; round < TIMES(10000, 500); round++) call_it(NULL);
+  size_t after = mallinfo2().uordblks;
+  CHECK(after <= before + 65536);
+  go_on_and_close();
+  EQUAL(EVENTS * (TIMES(10000, 500) + 1), rows() + counted());
+  EQUAL(0, lost());
   check_history(&it);
   remove_history(&it);
 }
@@ -206,6 +222,7 @@ int main(int count, char **arguments) {
     return 1;
   }
   TEST(A5_callsAreCounted);
+  TEST(J24_memoryDoesNotGrow);
   TEST(A5_callsWaitForRoom);
   TEST(A5_callsThatHaveWaitedAreCounted);
   TEST(J51_callsAreDropped);

@@ -247,6 +247,23 @@ import Testing
       try history.rows("SELECT difference FROM conservation LIMIT 1") == ["-1"])
   }
 
+  /// J63: a call cannot end before it begins, whatever the counter says.
+  @Test func noDurationIsNegative() throws {
+    let history = try TestHistory(path: folder.file())
+    let producer = TestProducer(history, number: 1)
+    let token = testToken(1)
+    producer.register(token)
+    let now = Ticks.now
+    history.pointer.recorder.recordCall(
+      in: producer.ring, token: token, began: now, ended: now - 1_000)
+    #expect(history.flush() == .ok)
+    #expect(try history.rows("SELECT argument FROM call") == ["0"])
+    #expect(
+      try history.rows("SELECT total_ns, max_ns FROM token WHERE token <> 0")
+        == ["0|0"])
+    #expect(try history.rows("SELECT * FROM violations") == [])
+  }
+
   @Test func ringsAreUsedByThreadAfterThread() throws {
     let history = try TestHistory(path: nil)
     let token = testToken(1)

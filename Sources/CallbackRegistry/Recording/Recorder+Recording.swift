@@ -6,11 +6,13 @@ import Synchronization
 extension UnsafeMutablePointer where Pointee == Recorder {
   /// Records a call that ends now.
   ///
-  /// When there is no room it is counted, or what its policy says.
+  /// When there is no room it is counted, or what its policy says. A stamp that
+  /// is before its call's begin, of a counter that went back, is not believed.
   @inline(__always)
   package func recordCall(
     in ring: RingPointer, token: UInt64, began: UInt64, ended: UInt64
   ) {
+    let ended = max(began, ended)
     guard
       ring.hasRoom(for: 1) || lookForRoom(1, in: ring)
         || makeRoomForCall(in: ring, token: token, began: began, ended: ended)
