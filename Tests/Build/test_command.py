@@ -53,6 +53,43 @@ int main(int count, char **arguments) {
 }
 """
 
+# Writes, and deletes what is beyond a limit, until somebody closes its input;
+# or opens and closes the history all the time.
+BUSY = r"""
+#include <callback_registry.h>
+#include <poll.h>
+#include <string.h>
+
+static void nothing(void *context) { (void)context; }
+
+int main(int count, char **arguments) {
+  int reopens = count > 2 && strcmp(arguments[2], "reopen") == 0;
+  struct pollfd input = {0, POLLIN, 0};
+  cbr_registry registry = CBR_NONE;
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.history_path = arguments[1];
+  options.calls_per_second = UINT64_MAX;
+  options.max_calls = 10000;
+  options.ring_bytes = 1 << 16;
+  while (!poll(&input, 1, 0)) {
+    cbr_token token;
+    cbr_call call;
+    if (!registry && cbr_registry_open(&options, &registry)) return 1;
+    if (CBR_REGISTER(registry, "busy", nothing, NULL, NULL, CBR_NONE, &token))
+      return 2;
+    for (int each = 0; each < 1000; each++)
+      if (cbr_enter(token, &call) || cbr_leave(&call)) return 3;
+    if (cbr_invalidate(token, CBR_REASON_ENDED) < 0) return 4;
+    if (cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, 0)) return 5;
+    if (!reopens) continue;
+    if (cbr_registry_close(registry, CBR_FOREVER) < 0) return 6;
+    registry = CBR_NONE;
+  }
+  if (!registry) return 0;
+  return cbr_registry_close(registry, CBR_FOREVER) ? 7 : 0;
+}
+"""
+
 # Says other things of the machine than are so.
 MACHINE = r"""
 #include <stdlib.h>
@@ -256,6 +293,46 @@ class Commands(unittest.TestCase):
                     out=odd.name)
         self.expect(cbr("stat", odd.name, cwd=self.folder), 0, out="calls")
         self.assertEqual(odd.read_bytes()[18:20], b"\1\1", "a log is needed")
+
+    def busy_one(self, *words):
+        source = self.folder / "busy.c"
+        source.write_text(BUSY)
+        program = self.folder / "busy"
+        subprocess.run(
+            ["cc", f"-I{ROOT}/include", "-o", program, source,
+             f"{ROOT}/build/lib/libcallbackregistry.a", "-pthread",
+             "-lsqlite3", "-lm"], check=True)
+        return subprocess.Popen([program, self.path, *words],
+                                stdin=subprocess.PIPE)
+
+    def test_snapshots_while_it_is_written(self):
+        """J16: each is of one moment, and nothing is missing in it."""
+        with self.busy_one() as process:
+            purged = taken = 0
+            while not purged or taken < 5:
+                copy = self.folder / f"copy{taken}"
+                if cbr("snapshot", self.path, copy).returncode:
+                    continue
+                taken += 1
+                found = subprocess.run(
+                    ["sqlite3", copy, "SELECT count(*) FROM violations; "
+                     "SELECT count(*) FROM conservation WHERE difference; "
+                     "PRAGMA integrity_check; SELECT count(*) FROM purge"],
+                    capture_output=True, text=True, check=True).stdout.split()
+                self.assertEqual(found[:3], ["0", "0", "ok"])
+                purged = int(found[3])
+            process.stdin.close()
+            self.assertEqual(process.wait(60), 0)
+
+    def test_rings_that_come_and_go(self):
+        """J21: no file that is removed or shortened is a signal."""
+        with self.busy_one("reopen") as process:
+            for _ in range(15):
+                for command in ["doctor"], ["stat"], ["tail", "-n", "3"]:
+                    self.assertIn(cbr(*command, self.path).returncode,
+                                  (0, 1, 3))
+            process.stdin.close()
+            self.assertEqual(process.wait(60), 0)
 
     def test_progress_is_told_to_a_terminal(self):
         self.kill_one()
