@@ -161,6 +161,44 @@ static void J1_killedAtEachStep(void) {
       }
 }
 
+/* The limits are so small that calls and other events are deleted while the
+ * process records; each is there, or known to have been. */
+static void live_within_limits(void) {
+  cbr_registry registry = CBR_NONE;
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.history_path = kept.path;
+  options.calls_per_second = UINT64_MAX;
+  options.max_calls = options.max_events = 10000;
+  EXPECT(CBR_OK, cbr_registry_open(&options, &registry));
+  for (int round = 0; round < 400; round++) {
+    work(registry, add_owner(registry, "killed owner"), 100);
+    EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                   NULL));
+  }
+}
+
+static void J1_killedWhileItForgets(void) {
+  const int points[] = {SEGMENT_ADDED, ROWS_PURGED};
+  const int times[] = {1, 2, 9};
+  const int ways[] = {SIGKILL, SIGSEGV, SIGABRT, BY_EXIT};
+  for (int each = 0; each < 6; each++) {
+    begin();
+    run_killed_at("live within limits", ways[each % 4], points[each % 2],
+                  times[each / 2]);
+    recover();
+    expect_done(&done->calls, 1,
+                "SELECT (SELECT count(*) FROM call) + (SELECT "
+                "coalesce(sum(rows), 0) FROM purge "
+                "WHERE table_name LIKE 'call%')");
+    EQUAL(1, number_in(&kept, "SELECT count(*) FROM run "
+                              "WHERE ended = 'crash'"));
+    check_history(&kept);
+    expect_no_rows(&kept, "SELECT * FROM losses");
+    expect_intact(&kept);
+    end();
+  }
+}
+
 /* At any moment: it is chosen by chance, and each of the two threads may have
  * recorded one thing more than it has told. CBR_SOAK_KILLS asks for more. */
 static void A4_killedAtAnyMoment(void) {
@@ -328,6 +366,7 @@ static void run_and_die(char **arguments) {
     ring_bytes = 16 << 20;
     live_on(10000);
   }
+  if (strcmp(what, "live within limits") == 0) live_within_limits();
   if (strcmp(what, "live without room") == 0) live_without_room();
   if (strcmp(what, "live until killed") == 0) live_until_killed();
   if (strcmp(what, "recover") == 0) recover();
@@ -341,6 +380,7 @@ int main(int count, char **arguments) {
   if (count > 1) run_and_die(arguments);
   TEST(A4_everythingSurvivesAKill);
   TEST(J1_killedAtEachStep);
+  TEST(J1_killedWhileItForgets);
   TEST(A4_killedAtAnyMoment);
   TEST(J20_aRingWithoutRoomOnTheDisk);
   TEST(J18_damagedRingsAreReadAsFarAsTheyAreWhole);

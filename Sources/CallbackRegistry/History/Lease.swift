@@ -95,7 +95,9 @@ struct Lease: ~Copyable {
     while true {
       switch file < 0 ? Int32(CBR_FILE_GONE) : cbr_lock_take(file) {
       case Int32(CBR_FILE_GONE):
-        closeFile()
+        let former = file
+        file = -1
+        if former >= 0 { cbr_file_close(former) }
         file = cbr_lock_open(path)
         if file < 0 { throw DatabaseError(code: SQLITE_CANTOPEN) }
       case Int32(CBR_FILE_FAILED):

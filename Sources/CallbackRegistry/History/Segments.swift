@@ -78,6 +78,7 @@ struct Segments {
       guard try isLast(last, on: connection) else { return }
       try Schema.addSegment(next, on: connection)
       try Schema.viewSegments(from: first, through: next, on: connection)
+      Hook.segmentAdded.reached(0)
     }
     turn(to: first...next, rowsInLast: 0)
   }
@@ -95,6 +96,7 @@ struct Segments {
       try Schema.dropSegment(dropped, on: connection)
       try Schema.viewSegments(
         from: dropped + 1, through: last, on: connection)
+      Hook.rowsPurged.reached(0)
     }
     turn(to: (dropped + 1)...last, rowsInLast: rowsInLast)
   }

@@ -134,6 +134,7 @@ extension Writer {
     try connection.transaction { () throws(DatabaseError) in
       try purge.deleteEvents(before: bound)
       try purge.deleteBlocks()
+      Hook.rowsPurged.reached(1)
     }
     tokens.clear()
   }

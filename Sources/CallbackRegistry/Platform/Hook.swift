@@ -41,6 +41,8 @@ package enum Hook: Int32 {
   case ringsEnded = 30
   case ringsCommitted = 31
   case ringsRemoved = 32
+  case segmentAdded = 33
+  case rowsPurged = 34
 
   @inline(__always)
   package func reached(_ handle: UInt64) {
