@@ -49,7 +49,7 @@ def record(folder):
          "$(pkg-config --cflags --libs callbackregistry) "
          f"-o {folder}/incident"],
         check=True, cwd=ROOT / "Tests/Build", env=environment)
-    for _ in range(50):
+    for _ in range(100):
         status = subprocess.run(["./incident", HISTORY], cwd=folder).returncode
         if status != TOO_SLOW:
             break
@@ -241,6 +241,13 @@ class Tables(unittest.TestCase):
                 self.assertEqual(
                     [(int(number), name) for number, name in shown],
                     query(f"SELECT * FROM {table} ORDER BY 1"))
+
+    def test_explains_each_rule(self):
+        rules = {re.sub(r"\d+", "N", rule)
+                 for rule, in query("SELECT rule FROM purge")}
+        self.assertGreater(len(rules), 1)
+        for rule in rules:
+            self.assertIn(f"\n| {rule} | `max_", SCHEMA.read_text())
 
     def test_says_what_events_of_each_kind_have(self):
         """A column that a kind has is not NULL there, another one is."""
