@@ -175,9 +175,10 @@ test-command: all
 	$(part) python3 Tests/Build/test_verify.py
 
 # That the documents say what is so.
-test-documentation: lib
+test-documentation: lib build/bin/cbr
 	$(part) python3 Tests/Build/test_readme.py
 	$(part) python3 Tests/Build/test_history.py
+	$(part) python3 Tests/Build/test_cookbook.py
 	$(part) python3 Tests/Build/what_happens_if.py
 
 # The library with the points at which tests step in, plain and sanitized. The

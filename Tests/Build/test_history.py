@@ -16,12 +16,12 @@ import counting
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECTIONS = re.split(
     r"^## ", (ROOT / "Documentation/History.md").read_text(), flags=re.M)[1:]
-COLUMN = re.compile(r"^\| `(\w+)`( \*)? \|", re.M)
+COLUMN = re.compile(r"^\| `(\w+)` \|", re.M)
 
 
 def documented():
     """Returns the documented columns of each view."""
-    return {match[1]: [name for name, _ in COLUMN.findall(section)]
+    return {match[1]: COLUMN.findall(section)
             for section in SECTIONS
             if (match := re.match(r"`(\w+)`\n", section))}
 
@@ -59,13 +59,6 @@ class History(unittest.TestCase):
             "SELECT name FROM sqlite_schema WHERE type = 'view'")}
         self.assertGreater(len(views), 10)
         self.assertEqual(documented(), views)
-
-    def test_explains_each_column_of_runs(self):
-        explained = COLUMN.findall(section("The table `run`"))
-        present = columns("run")
-        self.assertCountEqual(
-            [name for name, mark in explained
-             if not mark or name in present], present)
 
     def test_explains_each_line_of_health(self):
         explained = re.findall(r"^\| ([a-z ]+) \|", section("`health`"), re.M)
