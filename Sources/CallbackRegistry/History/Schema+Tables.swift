@@ -146,7 +146,6 @@ extension Schema {
       registered_thread INTEGER,
       ended_sequence INTEGER,
       ended_time_ns INTEGER,
-      ended_site INTEGER,
       ended_thread INTEGER,
       ended_reason INTEGER,
       settled_sequence INTEGER,
