@@ -163,9 +163,11 @@ struct Connection {
     try check(
       sqlite3_file_control(
         raw, main.characters, SQLITE_FCNTL_JOURNAL_POINTER, &log))
-    guard let log, let methods = log.pointee.pMethods,
-      let sync = methods.pointee.xSync
-    else { throw DatabaseError(code: SQLITE_MISUSE) }
+    // In memory there is none.
+    guard let log, let methods = log.pointee.pMethods else { return }
+    guard let sync = methods.pointee.xSync else {
+      throw DatabaseError(code: SQLITE_MISUSE)
+    }
     try check(sync(log, SQLITE_SYNC_NORMAL))
   }
 
