@@ -19,10 +19,22 @@ extension Writer {
     let isNew = trouble != nil && trouble != sealing.noted.committed
     sealing.noted.working = trouble
     guard isNew, let trouble else { return }
+    if !isAfterSealed, try isNoted(trouble) { return }
     try FaultRow(
       cause: trouble.sentence.characters,
       beganAt: cbr_monotonic_nanoseconds()
     ).add(to: run, by: statements[.addFault])
+  }
+
+  /// Whether an earlier run, or another process, has said so.
+  private func isNoted(
+    _ trouble: Sealing.Trouble
+  ) throws(DatabaseError) -> Bool {
+    let statement = try connection.prepare(
+      "SELECT 1 FROM fault WHERE cause = ?1")
+    defer { statement.finalize() }
+    statement.bind(1, trouble.sentence)
+    return try statement.step()
   }
 
   /// Ends a transaction that may have a block, with the lease.
