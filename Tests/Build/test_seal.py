@@ -21,11 +21,37 @@ import unittest
 
 import counting
 import test_verify
-from test_verify import COMMAND, CUT_TAIL, false_library, setUpModule
+from test_verify import (
+    COMMAND, CUT_TAIL, compile_c, false_library, setUpModule)
 
 LAYOUT = "=8sQQ32sQ"
 NOTES = "SELECT sequence, token, text FROM note WHERE 1 " \
     "AND rowid BETWEEN {} AND {} ORDER BY rowid"
+
+# Stands before the overwriting of a key: lets it fail, or kills the process at
+# the one whose number is in DIES_AT.
+OVERWRITING = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
+  static int times;
+  ssize_t (*write)(int, const void *, size_t, off_t);
+  *(void **)&write = dlsym(RTLD_NEXT, "pwrite");
+  if (count != 64 || memcmp(bytes, "CBR-SEAL", 8) != 0)
+    return write(file, bytes, count, offset);
+  const char *last = getenv("DIES_AT");
+  errno = EIO;
+  if (!last) return -1;
+  if (++times == atoi(last)) kill(getpid(), SIGKILL);
+  return write(file, bytes, count, offset);
+}
+"""
 
 
 def sha3(*parts):
@@ -313,6 +339,40 @@ class TheFile(Case):
         self.expect_sealed()
         self.assertEqual(self.faults(), [])
         self.assertEqual(self.file()[0], self.last() + 1)
+
+    def overwriting(self, **settings):
+        """An environment in which a key is not overwritten."""
+        library = self.folder / "overwriting.so"
+        compile_c(OVERWRITING, "-shared", "-fPIC", "-o", library)
+        return {**os.environ, "LD_PRELOAD": str(library), **settings}
+
+    def test_killed_before_the_key_is_overwritten(self):
+        self.begin()
+        for time_ in range(1, 9):
+            before = self.last()
+            self.write(
+                "close", "9", status=-signal.SIGKILL,
+                environment=self.overwriting(DIES_AT=str(time_)))
+            self.assertEqual(self.file()[0], self.last())
+            self.assertGreaterEqual(self.last(), before + time_)
+            lines, status = self.verify_seals()
+            self.assertEqual(status, 0, lines)
+        self.write()
+        self.expect_sealed()
+        self.assertEqual(self.faults(), [])
+
+    def test_cannot_be_overwritten(self):
+        """Blocks are sealed, and it is told that old keys are there."""
+        self.begin()
+        self.write(environment=self.overwriting())
+        self.assertEqual(self.file()[0], self.first)
+        self.expect_sealed()
+        self.assertEqual(
+            self.faults(), ["a key of the seal could not be overwritten"])
+        self.write()
+        self.assertEqual(self.file()[0], self.last() + 1)
+        self.expect_sealed()
+        self.assertEqual(len(self.faults()), 1)
 
     def test_damaged(self):
         self.begin()
