@@ -41,13 +41,20 @@ bool cbr_secret_write(int32_t file, const void *memory, size_t bytes) {
   return count == (ssize_t)bytes;
 }
 
-int32_t cbr_secret_create(const char *path, const void *memory,
-                          size_t bytes) {
+/* A file of root's would keep out the programs of others, which write it. */
+static bool give(int file, const char *owner_of) {
+  struct stat found;
+  return geteuid() != 0 || (stat(owner_of, &found) == 0 &&
+                            fchown(file, found.st_uid, found.st_gid) == 0);
+}
+
+int32_t cbr_secret_create(const char *path, const char *owner_of,
+                          const void *memory, size_t bytes) {
   int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   int file = open(path, flags, 0600);
   if (file < 0) return errno == EEXIST ? CBR_FILE_IN_USE : errno;
   /* What the caller's umask takes away would keep the writer out. */
-  bool is_made = fchmod(file, 0600) == 0 &&
+  bool is_made = fchmod(file, 0600) == 0 && give(file, owner_of) &&
                  cbr_secret_write(file, memory, bytes) && fsync(file) == 0;
   int reason = is_made ? 0 : errno ? errno : EIO;
   if (!is_made) unlink(path);

@@ -199,6 +199,14 @@ class Sealed(Case):
             [COMMAND, "seal", self.path], capture_output=True).returncode, 3)
         self.assertFalse((self.folder / "elsewhere").exists())
 
+    @unittest.skipIf(os.geteuid() != 0, "only root gives files away")
+    def test_belongs_to_whom_the_history_does(self):
+        self.write()
+        os.chown(self.path, 65534, 65534)
+        self.seal()
+        found = self.seal_path.stat()
+        self.assertEqual((found.st_uid, found.st_gid), (65534, 65534))
+
     def test_what_is_asked_for_wrongly(self):
         self.begin()
         for key in "1", self.key + "0", self.key[:-1] + "g", f"-{self.key}", \

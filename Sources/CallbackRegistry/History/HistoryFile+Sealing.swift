@@ -29,7 +29,7 @@ extension HistoryFile {
       var text = name.text
       text.append(absolute)
       text.append(".seal")
-      let outcome = make(key, at: name.start, database)
+      let outcome = make(key, at: name.start, of: absolute, database)
       if case .made = outcome { body(key) }
       return outcome
     }
@@ -47,7 +47,7 @@ extension HistoryFile {
   /// No block is added meanwhile: so the next one is sealed.
   private static func make(
     _ key: borrowing SealKey, at path: UnsafePointer<CChar>,
-    _ database: Database
+    of history: UnsafePointer<CChar>, _ database: Database
   ) -> Outcome {
     let deadline = Deadline.after(2_000_000_000)
     while true {
@@ -65,7 +65,7 @@ extension HistoryFile {
     guard key.makeSecret(block: last + 1) else {
       return .problem(.failed(0))
     }
-    let reason = key.create(at: path)
+    let reason = key.create(at: path, of: history)
     switch reason {
     case 0: return .made
     case Int32(CBR_FILE_IN_USE): return .problem(.exists)

@@ -93,10 +93,13 @@ package struct SealKey: ~Copyable {
     return cbr_secret_write(file, words, Self.fileBytes)
   }
 
-  /// Makes its file; or CBR_FILE_IN_USE: there is one; what errno was.
-  func create(at path: UnsafePointer<CChar>) -> Int32 {
+  /// Makes its file, which belongs to whom the history does; or
+  /// CBR_FILE_IN_USE: there is one; what errno was.
+  func create(
+    at path: UnsafePointer<CChar>, of history: UnsafePointer<CChar>
+  ) -> Int32 {
     complete()
-    return cbr_secret_create(path, words, Self.fileBytes)
+    return cbr_secret_create(path, history, words, Self.fileBytes)
   }
 
   private func complete() {
