@@ -73,6 +73,7 @@ extension Problem {
         "\(path).seal exists and was left as it is: the history has a seal; "
           + "to begin another one, remove it first"
       case .busy: "history \(path): it cannot be locked; try again"
+      case .damaged: "history \(path): it has no number of blocks"
       case .failed(0): "the system has no random numbers"
       case .failed(let code): "\(path).seal: \(String(cString: strerror(code)))"
       }

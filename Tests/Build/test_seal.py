@@ -207,6 +207,20 @@ class Sealed(Case):
         found = self.seal_path.stat()
         self.assertEqual((found.st_uid, found.st_gid), (65534, 65534))
 
+    def test_a_history_without_a_number_of_blocks(self):
+        self.write()
+        for change in ("DELETE FROM meta WHERE name = 'blocks'",
+                       "INSERT INTO meta VALUES ('blocks', (1 << 63) - 1)",
+                       "UPDATE meta SET value = ~(1 << 63) "
+                       "WHERE name = 'blocks'"):
+            self.change(change)
+            result = subprocess.run([COMMAND, "seal", self.path],
+                                    capture_output=True, text=True)
+            self.assertEqual(
+                (result.returncode, result.stderr),
+                (3, f"cbr: history {self.path}: it has no number of blocks\n"))
+        self.assertFalse(self.seal_path.exists())
+
     def test_what_is_asked_for_wrongly(self):
         self.begin()
         for key in "1", self.key + "0", self.key[:-1] + "g", f"-{self.key}", \

@@ -8,6 +8,8 @@ extension HistoryFile {
     case noHash
     case exists
     case busy
+    /// It does not say how many blocks it has.
+    case damaged
     /// For a reason of the system's; 0: it makes no secrets.
     case failed(Int32)
   }
@@ -61,7 +63,7 @@ extension HistoryFile {
     defer { database.connection.lease?.pointee.give() }
     let last = try? database.connection.integer(
       "SELECT value FROM meta WHERE name = 'blocks'")
-    guard let last else { return .problem(.busy) }
+    guard let last, last >= 0, last < .max else { return .problem(.damaged) }
     guard key.makeSecret(block: last + 1) else {
       return .problem(.failed(0))
     }
