@@ -173,6 +173,7 @@ test-build: lib build/hooks/libcallbackregistry.a \
 test-command: all
 	$(part) python3 Tests/Build/test_command.py
 	$(part) python3 Tests/Build/test_verify.py
+	$(part) python3 Tests/Build/test_seal.py
 
 # That the documents say what is so.
 test-documentation: lib build/bin/cbr

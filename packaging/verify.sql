@@ -6,8 +6,9 @@
 --
 -- One line for each kind of fault, with the first block that has it; or
 -- "intact: ...", and the root of the last block, which stands for all before.
--- It needs the sqlite3 shell, for its functions sha3 and sha3_query. What this
--- proves, and what not: Documentation/TamperEvidence.md.
+-- It needs the sqlite3 shell, for its functions sha3 and sha3_query. Seals are
+-- not looked at: that is for cbr verify --seal. What this proves, and what not:
+-- Documentation/TamperEvidence.md.
 
 .bail on
 .headers off

@@ -49,6 +49,7 @@ enum Command {
       doctor PATH           look for what is wrong with it or around it
       tail [-f] [-n N] PATH print the last events, and with -f those to come
       verify PATH           say whether a history is as it was written
+      seal PATH             have its blocks sealed from the next one on
       snapshot PATH COPY    copy a history into one file, which nobody writes
       version               say which version this is
     """
@@ -74,6 +75,7 @@ enum Command {
     case "doctor": try doctor(arguments)
     case "tail": try tail(arguments)
     case "verify": try verify(arguments)
+    case "seal": try seal(arguments)
     case "snapshot": try snapshot(arguments)
     case "version", "--version": version()
     case "help", "--help", "-h": help()

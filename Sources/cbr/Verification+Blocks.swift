@@ -35,6 +35,7 @@ extension Verification {
     blocks += 1
     head = block.root
     if hexadecimal(block.root) == anchor { hasAnchor = true }
+    lookAtSeal(row, of: block)
   }
 
   /// Whether there are numbers, and their blocks were deleted by rule.

@@ -39,6 +39,8 @@ struct Verification {
   var covered: [String: Coverage] = [:]
   var block: ChainedBlock?
   var first: ChainedBlock?
+  /// Nil: seals are not looked at.
+  var seals: SealCheck?
   /// A block that is missing.
   var orphan: Int64?
 
@@ -50,9 +52,10 @@ struct Verification {
   }
 
   /// Nil: there is no libcrypto.
-  init?(anchor: String?) {
+  init?(anchor: String?, key: VerificationKey?) {
     guard let hash = Hash() else { return nil }
     self.hash = hash
+    seals = key.flatMap { SealCheck($0) }
     self.anchor = anchor
     hasAnchor = anchor == nil
   }
@@ -82,10 +85,10 @@ struct Verification {
     try reader.visit(
       """
       SELECT block, 0, run, first_sequence, last_sequence, '' AS name,
-        previous_root, root FROM block
+        previous_root, root, \(seals == nil ? "NULL" : "seal") FROM block
       UNION ALL
-      SELECT block, 1, first_row, last_row, rows, table_name, content, NULL
-      FROM block_content ORDER BY block, 2, name
+      SELECT block, 1, first_row, last_row, rows, table_name, content, NULL,
+        NULL FROM block_content ORDER BY block, 2, name
       """
     ) { row in
       if row.integer(1) == 0 {
@@ -97,6 +100,7 @@ struct Verification {
     }
     endBlock()
     try lookAtEnds(reader)
+    lookAtSealedEnd()
     for table in tables.union(covered.keys).sorted() {
       try lookForOtherRows(in: table, reader)
     }

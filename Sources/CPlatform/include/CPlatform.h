@@ -182,6 +182,25 @@ CBR_PRIVATE bool cbr_path_identity(const char *path, uint64_t *device,
 CBR_PRIVATE uint64_t cbr_path_bytes(const char *path);
 CBR_PRIVATE uint64_t cbr_directory_bytes(const char *path);
 
+/* -------------------------------------------------------------- secrets -- */
+
+/* Fills memory of up to 256 bytes with what nobody can guess; false: the
+ * system has nothing of the kind. */
+CBR_PRIVATE bool cbr_secret_make(void *memory, size_t bytes);
+/* Overwrites memory, also where nobody reads it any more. */
+CBR_PRIVATE void cbr_secret_wipe(void *memory, size_t bytes);
+/* Makes a file that must not exist, for its owner alone, and syncs it; made by
+ * root it belongs to the owner of another file. 0, or CBR_FILE_IN_USE: it
+ * exists, or what errno was. */
+CBR_PRIVATE int32_t cbr_secret_create(const char *path, const char *owner_of,
+                                      const void *memory, size_t bytes);
+/* Opens such a file to be overwritten, without a lock. Or CBR_FILE_GONE: there
+ * is none; CBR_FILE_FAILED. */
+CBR_PRIVATE int32_t cbr_secret_open(const char *path);
+/* Overwrites the beginning of the file. */
+CBR_PRIVATE bool cbr_secret_write(int32_t file, const void *memory,
+                                  size_t bytes);
+
 /* --------------------------------------------------------------- checks -- */
 
 /* Whether the processor computes CRC-32C itself. */

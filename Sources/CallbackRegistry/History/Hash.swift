@@ -96,12 +96,22 @@ package struct Hash {
 
   /// Nil: libcrypto has failed.
   package func end() -> Digest? {
-    flush()
     var digest = Digest()
-    let isDone = digest.withMutableBytes { bytes in
-      cbr_hash_end(context, bytes)
-    }
-    return isDone && !state.pointee.hasFailed ? digest : nil
+    return digest.withMutableBytes { end(into: $0) } ? digest : nil
+  }
+
+  /// The same into memory that the caller will overwrite; false: it has.
+  func end(into bytes: UnsafeMutableRawPointer) -> Bool {
+    flush()
+    let isDone = cbr_hash_end(
+      context, bytes.assumingMemoryBound(to: UInt8.self))
+    return isDone && !state.pointee.hasFailed
+  }
+
+  /// Has libcrypto overwrite what it still has of a secret.
+  func forget() {
+    begin()
+    _ = end()
   }
 
   private func append(

@@ -43,7 +43,7 @@ package enum HistoryFile {
     return isKnown ?? false
   }
 
-  private static func open<Result>(
+  static func open<Result>(
     _ path: UnsafePointer<CChar>, status: inout Status, problem: inout Text,
     _ body: (UnsafePointer<CChar>, Database) -> Result?
   ) -> Result? {

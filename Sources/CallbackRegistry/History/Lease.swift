@@ -115,6 +115,11 @@ struct Lease: ~Copyable {
     if depth == 0 { cbr_lock_give(file) }
   }
 
+  /// Appends the path of the history.
+  func appendHistory(to text: inout Text) {
+    text.append(path, length: length(of: path, limit: 65_536) - 6)
+  }
+
   /// Removes the file, with the lease.
   func remove() { _ = cbr_file_remove(path) }
 }

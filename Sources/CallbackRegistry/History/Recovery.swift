@@ -151,10 +151,15 @@ enum Recovery {
     try writer.resume()
     writer.publishWhole(rings.areas)
     try writer.writeAll()
-    try finish(header, database: database) { () throws(DatabaseError) in
-      try writer.write(rings.calls)
-      try writer.writeLastBlock()
+    try connection.alone { () throws(DatabaseError) in
+      try finish(header, database: database) { () throws(DatabaseError) in
+        try writer.write(rings.calls)
+        try writer.writeLastBlock()
+      }
+      writer.commitSeal()
     }
+    try connection.sync()
+    Hook.ringsCommitted.reached(0)
   }
 
   /// Names that were in no database yet, in the order of their numbers.
@@ -178,8 +183,8 @@ enum Recovery {
       && boot.3 == found.3 && boot.4 == found.4
   }
 
-  /// Says how the run ended, what was in flight, what was counted and never
-  /// written, and makes all of it durable.
+  /// Says how the run ended, what was in flight, and what was counted and
+  /// never written.
   private static func finish(
     _ header: RingFileHeaderPointer, database: Database,
     writeCalls: () throws(DatabaseError) -> Void
@@ -191,8 +196,6 @@ enum Recovery {
       try end(header, database: database)
       Hook.ringsEnded.reached(0)
     }
-    try connection.sync()
-    Hook.ringsCommitted.reached(0)
   }
 
   private static func end(

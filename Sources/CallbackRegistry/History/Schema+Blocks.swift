@@ -13,7 +13,8 @@ extension Schema {
       first_sequence INTEGER NOT NULL,
       last_sequence INTEGER NOT NULL,
       previous_root BLOB NOT NULL,
-      root BLOB NOT NULL
+      root BLOB NOT NULL,
+      seal BLOB
     ) STRICT;
     CREATE INDEX block_by_sequence ON block (last_sequence);
 

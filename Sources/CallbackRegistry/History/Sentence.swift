@@ -201,8 +201,9 @@ enum Sentence: Int {
       """
     case .findLastBlock:
       """
-      SELECT value, (SELECT root FROM block ORDER BY block DESC LIMIT 1)
-      FROM meta WHERE name = 'blocks'
+      SELECT m.value, b.root, b.seal IS NOT NULL FROM meta m
+      LEFT JOIN (SELECT root, seal FROM block ORDER BY block DESC LIMIT 1) b
+      WHERE m.name = 'blocks'
       """
     case .countBlock: "UPDATE meta SET value = ?1 WHERE name = 'blocks'"
     case .addContent:
@@ -211,7 +212,7 @@ enum Sentence: Int {
       """
       INSERT INTO block SELECT ?1, ?2, ?3, ?4,
         coalesce((SELECT root FROM block ORDER BY block DESC LIMIT 1),
-          zeroblob(32)), ?5
+          zeroblob(32)), ?5, ?6
       """
     case .measureUsage:
       """

@@ -85,6 +85,12 @@ struct Statement {
     return Digest(bytes)
   }
 
+  /// Binds a hash that must stay in place until the statement has run, or
+  /// NULL.
+  func bind(_ index: Int32, _ digest: UnsafePointer<Digest>?) {
+    sqlite3_bind_blob(raw, index, digest, Int32(Digest.bytes), nil)
+  }
+
   /// Binds a hash for the run that follows.
   func run(
     binding digest: Digest, to index: Int32

@@ -49,10 +49,11 @@ extension Writer {
   /// Adds the block of what this transaction has added, if it has.
   mutating func writeBlock(first: UInt64) throws(DatabaseError) {
     if chain.isOn {
+      let block = try beginBlock()
       try hashNotes(first: first)
       try hashNewRows()
+      if chain.isOn, !chain.isEmpty { try add(block, first: first) }
     }
-    if chain.isOn, !chain.isEmpty { try addBlock(first: first) }
     if chain.hasFailed {
       try Run.noteEvidence(of: run, "off: libcrypto failed", on: connection)
     }
@@ -76,9 +77,14 @@ extension Writer {
   mutating func coverRest() {
     guard chain.isOn else { return }
     let connection = connection
-    try? connection.transaction { () throws(DatabaseError) in
-      try writeLastBlock()
-    }
+    do throws(DatabaseError) {
+      try connection.alone { () throws(DatabaseError) in
+        try connection.transaction { () throws(DatabaseError) in
+          try writeLastBlock()
+        }
+        commitSeal()
+      }
+    } catch { sealing.revert() }
   }
 
   /// The same when the history is about to be closed.
@@ -115,8 +121,11 @@ extension Writer {
     }
   }
 
-  private mutating func addBlock(first: UInt64) throws(DatabaseError) {
-    var block = try nextBlock()
+  private mutating func add(
+    _ next: Block, first: UInt64
+  ) throws(DatabaseError) {
+    guard let hash = chain.hash else { return }
+    var block = next
     block.firstSequence = Int64(first)
     block.lastSequence = Int64(first) + Int64(batch.rowCount) - 1
     guard let root = chain.root(of: block) else { return }
@@ -129,6 +138,7 @@ extension Writer {
     statement.bind(2, block.run)
     statement.bind(3, block.firstSequence)
     statement.bind(4, block.lastSequence)
+    statement.bind(6, sealing.seal(root, by: hash))
     try statement.run(binding: root, to: 5)
     statements[.countBlock].bind(1, block.number)
     try statements[.countBlock].run()
@@ -138,13 +148,15 @@ extension Writer {
   ///
   /// Its number is that of no block that ever was, also where the last ones
   /// have been removed.
-  private func nextBlock() throws(DatabaseError) -> Block {
+  private mutating func beginBlock() throws(DatabaseError) -> Block {
     let statement = statements[.findLastBlock]
     guard try statement.step() else { throw .corrupt }
     defer { statement.reset() }
-    return Block(
+    let block = Block(
       number: statement.integer(0) + 1, run: run,
       previousRoot: statement.digest(1) ?? Digest())
+    try beginSeal(of: block, isAfterSealed: statement.integer(2) == 1)
+    return block
   }
 
   private func write(

@@ -138,6 +138,7 @@ extension Writer {
     tokens.clear()
     refusals.clear()
     notedUnprotected = Ahead(0)
+    sealing.noted = Ahead(nil)
     for index in 0..<cursors.count {
       cursors.pointer(to: index).pointee.beginAnew()
     }

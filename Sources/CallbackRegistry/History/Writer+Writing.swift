@@ -66,6 +66,7 @@ extension Writer {
     sites.commit()
     recorder.noteSaved(callbacks: callbacks.count, sites: sites.count)
     segments.commit(calls: batch.callCount, others: batch.controlCount)
+    commitSeal()
     notedUnprotected.commit()
     sync = nil
     wallClock.commit()
@@ -86,6 +87,7 @@ extension Writer {
     refusals.clear()
     notedUnprotected.revert()
     wallClock.revert()
+    sealing.revert()
     revertRings()
   }
 }

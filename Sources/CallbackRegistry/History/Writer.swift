@@ -41,6 +41,7 @@ struct Writer: ~Copyable {
   var refusals: RefusalTable
   let scratch: Scratch
   var chain: BlockChain
+  var sealing: Sealing
 
   /// No event past this is taken at its first sight.
   var watermark: UInt64 = 0
@@ -102,6 +103,7 @@ struct Writer: ~Copyable {
     else { throw .noMemory }
     let scratch = try Scratch(bytes: EventLayout.longestPayload + 1)
     let chain = try BlockChain.make(isInFile: isInFile)
+    let sealing = try Sealing(isInFile ? database.connection.lease : nil)
     let logName = try Scratch(bytes: 8_192)
     var text = logName.text
     if let path = history.pointee.path {
@@ -124,6 +126,7 @@ struct Writer: ~Copyable {
     self.refusals = refusals
     self.scratch = scratch
     self.chain = chain
+    self.sealing = sealing
     self.logName = logName
     wallClock = Ahead(history.pointee.wallClockAtOpening)
     aggregates = Aggregates(now: history.pointee.openedAt.ticks)
