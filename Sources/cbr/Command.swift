@@ -51,6 +51,7 @@ enum Command {
       verify PATH           say whether a history is as it was written
       seal PATH             have its blocks sealed from the next one on
       snapshot PATH COPY    copy a history into one file, which nobody writes
+      salvage PATH COPY     copy what can be read of a damaged history
       version               say which version this is
     """
 
@@ -77,6 +78,7 @@ enum Command {
     case "verify": try verify(arguments)
     case "seal": try seal(arguments)
     case "snapshot": try snapshot(arguments)
+    case "salvage": try salvage(arguments)
     case "version", "--version": version()
     case "help", "--help", "-h": help()
     default: throw Problem(sentence: usage, ending: .usage)

@@ -23,9 +23,9 @@ extension Command {
 ///
 /// Until then it is beside it under another name, and is removed when
 /// anything fails.
-private struct Copy: ~Copyable {
+struct Copy: ~Copyable {
   private let path: String
-  private let draft: String
+  let draft: String
 
   init(to path: String) throws {
     self.path = path

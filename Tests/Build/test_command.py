@@ -7,9 +7,11 @@ import json
 import os
 import pathlib
 import pty
+import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import unittest
@@ -323,6 +325,54 @@ class Commands(unittest.TestCase):
                 purged = int(found[3])
             process.stdin.close()
             self.assertEqual(process.wait(60), 0)
+
+    def rows_of(self, path):
+        with sqlite3.connect(path) as database:
+            names = [name for name, in database.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' "
+                "AND name NOT LIKE 'sqlite_%'")]
+            rows = {name: set(database.execute(f'SELECT * FROM "{name}"'))
+                    for name in names}
+        database.close()
+        return rows
+
+    def test_salvage(self):
+        """J45: all rows that are on pages without damage are in the copy."""
+        with self.busy_one() as process:
+            found = ""
+            while '"control events": ' not in found or json.loads(
+                    found)["control events"] < 900:
+                found = cbr("stat", self.path, "--json").stdout
+            process.stdin.close()
+            self.assertEqual(process.wait(60), 0)
+        before = self.rows_of(self.path)
+        copy = str(self.folder / "whole")
+        self.expect(cbr("salvage", self.path, copy), 0, out="stretches: 0")
+        self.assertEqual(self.rows_of(copy), before)
+        self.assertEqual(answer("stat", copy)["violations"], 0)
+
+        content = bytearray(pathlib.Path(self.path).read_bytes())
+        size = int.from_bytes(content[16:18], "big")
+        leaves = [start for start in range(size, len(content), size)
+                  if content[start] == 13 and b"CREATE " not in
+                  content[start:start + size]]
+        damaged = random.Random(1).sample(leaves, 5) + leaves[-1:]
+        most = 0
+        for start in set(damaged):
+            most += int.from_bytes(content[start + 3:start + 5], "big")
+            content[start:start + size] = b"\xa5" * size
+        pathlib.Path(self.path).write_bytes(content)
+        copy = str(self.folder / "part")
+        self.expect(cbr("salvage", self.path, copy), 1, out="stretches: ")
+        after = self.rows_of(copy)
+        self.assertEqual(set(after), set(before))
+        lost = sum(len(before[name] - after[name]) for name in before)
+        self.assertGreater(lost, 0)
+        self.assertLessEqual(lost, most)
+        for name in before:
+            self.assertLessEqual(after[name], before[name])
+        self.assertEqual(pathlib.Path(self.path).read_bytes(), content)
+        self.expect(cbr("salvage", self.path, copy), 3, err="exists")
 
     def test_rings_that_come_and_go(self):
         """J21: no file that is removed or shortened is a signal."""

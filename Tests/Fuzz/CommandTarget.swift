@@ -77,6 +77,7 @@ enum CommandTarget {
       else { fatalError("\(command) has changed something") }
     }
     run(["snapshot", "history", "copy"] + options)
+    run(["salvage", "history", "rest"] + options)
     run(["explain", seed.token, "history"] + options)
     run(["recover", "history"] + options)
   }
