@@ -322,6 +322,37 @@ class Sealed(Case):
         self.assertEqual(self.file()[0], self.last() + 1)
         self.expect_sealed()
 
+    def test_the_last_block_of_a_recovery(self):
+        self.begin()
+        with subprocess.Popen(
+                [test_verify.writer, self.path, "flood"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            database = sqlite3.connect(self.path, isolation_level=None)
+            database.execute("BEGIN IMMEDIATE")
+            process.stdin.write(b"\n")
+            process.stdin.close()
+            self.assertEqual(process.wait(), -signal.SIGKILL)
+            database.close()
+        subprocess.run([COMMAND, "recover", self.path], check=True,
+                       capture_output=True)
+        self.assertEqual(self.ask(
+            "SELECT block FROM block_content WHERE table_name = 'loss'"),
+            self.last())
+        self.assertEqual(self.file()[0], self.last() + 1)
+        self.expect_sealed()
+
+    def test_a_block_without_a_batch(self):
+        self.begin()
+        self.write("kill", status=-signal.SIGKILL)
+        rings, = (self.folder / "history.rings").iterdir()
+        rings.write_bytes(b"no rings at all")
+        before = self.last()
+        self.write("idle", "0")
+        self.assertEqual(self.last(), before + 1)
+        self.assertEqual(self.file()[0], self.last() + 1)
+        self.expect_sealed()
+
     def test_blocks_that_a_rule_has_deleted(self):
         self.begin()
         self.write("crowded", "5000")
