@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loads and unloads the shared library named by its argument a hundred times,
- * using it each time on a thread of its own.
+ * using it each time on a thread of its own (J32).
  */
 #include <callback_registry.h>
 #include <dlfcn.h>

@@ -3,7 +3,9 @@
 """Executes every statement and command of Documentation/AuditCookbook.md and
 Documentation/AuditSchema.md on a history that Tests/Build/incident.c has just
 recorded, and compares what they say with what the documents show; compares the
-tables and columns of AuditSchema.md with those of the history.
+tables and columns of AuditSchema.md with those of the history. Among them are
+what leaks, with its origin, what lives, who was refused, and the life of a token
+(I7).
 
     test_cookbook.py --record
 

@@ -80,7 +80,7 @@ import Testing
     #expect(
       refusal(folder.file("missing/x")).contains(
         "its directory does not exist"))
-    // Not even root can make files there.
+    // J43: each says what is to be done. Not even root can make files there.
     if access("/sys/kernel", F_OK) == 0 {
       let problem = refusal("/sys/kernel/callbackregistry-test")
       #expect(

@@ -7,7 +7,7 @@ import Glibc
 /// A whole file of rings, damaged in one place at a time.
 ///
 /// Whatever is wrong stops the process, and so does a recovery that takes ten
-/// seconds.
+/// seconds (J9).
 private struct Damage {
   private var sandbox = Sandbox()
   private var image = Seed().rings
