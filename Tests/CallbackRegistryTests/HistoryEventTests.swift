@@ -249,6 +249,7 @@ import Testing
 
   /// J63: a call cannot end before it begins, whatever the counter says.
   @Test func noDurationIsNegative() throws {
+    let folder = try TestFolder()
     let history = try TestHistory(path: folder.file())
     let producer = TestProducer(history, number: 1)
     let token = testToken(1)
