@@ -22,11 +22,7 @@ static void call_often(int times) {
   cbr_token token = CBR_NONE;
   EXPECT(CBR_OK, CBR_REGISTER(registry, "callback", nothing, NULL, NULL,
                               CBR_NONE, &token));
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
+  call_repeatedly(token, times);
 }
 
 static void flush(void) {

@@ -59,11 +59,7 @@ static void fill_disk(void) {
 static void nothing(void *context) { (void)context; }
 
 static void call_often(int times) {
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
+  call_repeatedly(token, times);
 }
 
 static cbr_status open_on_disk(uint64_t ring_bytes) {

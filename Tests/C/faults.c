@@ -39,14 +39,6 @@ static cbr_registry registry;
 
 static void nothing(void *context) { (void)context; }
 
-static void call_often(cbr_token token, int times) {
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
-}
-
 static cbr_token added(void) {
   cbr_token token = CBR_NONE;
   EXPECT(CBR_OK, CBR_REGISTER(registry, "callback", nothing, NULL, NULL,
@@ -84,12 +76,12 @@ static void act(void) {
   cbr_token tokens[TOKENS];
   for (int each = 0; each < TOKENS; each++) {
     tokens[each] = added();
-    call_often(tokens[each], CALLS);
+    call_repeatedly(tokens[each], CALLS);
   }
   EXPECT(CBR_OK, cbr_audit_note(registry, tokens[0], "a note"));
   flushes(CBR_FLUSH_DISK);
   for (int each = 0; each < ENDS; each++) {
-    call_often(tokens[each], CALLS);
+    call_repeatedly(tokens[each], CALLS);
     EXPECT(CBR_OK, cbr_invalidate(tokens[each], CBR_REASON_ENDED));
   }
   flushes(CBR_FLUSH_DATABASE);
@@ -196,7 +188,7 @@ static void live_and_die(void) {
   cbr_token tokens[TOKENS];
   for (int each = 0; each < TOKENS; each++) tokens[each] = added();
   EXPECT(CBR_OK, cbr_audit_note(registry, tokens[0], "a note"));
-  call_often(tokens[0], ALL_CALLS);
+  call_repeatedly(tokens[0], ALL_CALLS);
   for (int each = 0; each < ENDS; each++)
     EXPECT(CBR_OK, cbr_invalidate(tokens[each], CBR_REASON_ENDED));
   await_gate(&held);
@@ -308,15 +300,15 @@ static void live_through(failure it) {
   cbr_token token = added();
   CHECK(flushes(CBR_FLUSH_DISK));
   begin_failing(it);
-  call_often(token, BURST);
+  call_repeatedly(token, BURST);
   CHECK(!flushes(CBR_FLUSH_DATABASE));
   EQUAL(CBR_HISTORY_DEGRADED, statistics_of(registry).history_state);
-  call_often(token, BURST);
+  call_repeatedly(token, BURST);
   EQUAL(NOTES, notes_lost(token));
   end_failing();
   while (!flushes(CBR_FLUSH_DATABASE)) sched_yield();
   int lost = lost_in_balance();
-  call_often(token, BURST / 10);
+  call_repeatedly(token, BURST / 10);
   EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
   close_registry(registry);
   expect_fault(it.code, lost, 2 * BURST + BURST / 10);
@@ -338,7 +330,7 @@ static void I2_nothingCanBeWritten(void) {
 static void A4_aFlushThatCannotSyncSaysSo(void) {
   make_fast_history(&kept);
   open_small();
-  call_often(added(), 1);
+  call_repeatedly(added(), 1);
   begin_failing((failure){SYNC, SQLITE_IOERR_FSYNC, 1, true});
   CHECK(flushes(CBR_FLUSH_DATABASE));
   CHECK(!flushes(CBR_FLUSH_DISK));
@@ -356,10 +348,10 @@ static void J39_openedAgainWhileTheDiskIsFull(void) {
   make_fast_history(&kept);
   open_small();
   cbr_token token = added();
-  call_often(token, 30);
+  call_repeatedly(token, 30);
   CHECK(flushes(CBR_FLUSH_DATABASE));
   begin_failing((failure){WRITE, SQLITE_FULL, 1, true});
-  call_often(token, 30);
+  call_repeatedly(token, 30);
   CHECK(!flushes(CBR_FLUSH_DATABASE));
   EXPECT(CBR_E_AUDIT, cbr_registry_close(registry, 0));
   for (int each = 0; each < 3; each++) CHECK(!opens());

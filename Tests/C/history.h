@@ -79,6 +79,15 @@ static inline void remove_history(const history *it) {
   CHECK(rmdir(it->directory) == 0);
 }
 
+/* Enters a token and leaves it, so many times. */
+static inline void call_repeatedly(cbr_token token, int times) {
+  for (int each = 0; each < times; each++) {
+    cbr_call call;
+    EXPECT(CBR_OK, cbr_enter(token, &call));
+    EXPECT(CBR_OK, cbr_leave(&call));
+  }
+}
+
 /* Prints a row, as a part of what went wrong. */
 static inline int print_row_(void *context, int count, char **values,
                              char **names) {

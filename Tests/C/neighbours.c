@@ -14,11 +14,7 @@ static cbr_token token;
 static void nothing(void *context) { (void)context; }
 
 static void call_often(int times) {
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
+  call_repeatedly(token, times);
 }
 
 static void begin(void) {

@@ -23,21 +23,13 @@ static int calls_of_thread;
 
 static void nothing(void *context) { (void)context; }
 
-static void call_often(cbr_token token, int times) {
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
-}
-
 static void work(void *unused) {
   (void)unused;
   for (int each = 0; each < TOKENS; each++) {
     cbr_token token = CBR_NONE;
     EXPECT(CBR_OK, CBR_REGISTER(registry, "callback", nothing, NULL, NULL,
                                 CBR_NONE, &token));
-    call_often(token, calls_of_thread / TOKENS);
+    call_repeatedly(token, calls_of_thread / TOKENS);
     EXPECT(CBR_OK, cbr_invalidate(token, CBR_REASON_ENDED));
   }
 }

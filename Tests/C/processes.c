@@ -32,14 +32,6 @@ static cbr_token recorded_as(cbr_registry registry, const char *label) {
   return token;
 }
 
-static void call_it(cbr_token token, int times) {
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
-}
-
 static process start_process(const char *what, const history *it) {
   int to[2], from[2];
   CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
@@ -90,7 +82,7 @@ static void await_number(const history *it, const char *query,
 
 static void record_and_die(const history *it) {
   cbr_registry registry = open_to_history(it, "other", CBR_LEVEL_CALLS);
-  call_it(recorded_as(registry, "dying"), CALLS);
+  call_repeatedly(recorded_as(registry, "dying"), CALLS);
   kill(getpid(), SIGKILL);
 }
 
@@ -102,7 +94,7 @@ static void die_with_lease(int32_t point, uint64_t handle) {
 static void die_while_writing(const history *it) {
   cbr_registry registry = open_to_history(it, "other", CBR_LEVEL_CALLS);
   cbr_test_set_hook(die_with_lease);
-  call_it(recorded_as(registry, "dying"), CALLS);
+  call_repeatedly(recorded_as(registry, "dying"), CALLS);
   (void)cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, NULL);
 }
 
@@ -111,7 +103,7 @@ static void write_in_turn(const history *it) {
   cbr_registry registry = open_to_history(it, "other", CBR_LEVEL_CALLS);
   say(1);
   hear(0);
-  call_it(recorded_as(registry, "waiting"), CALLS);
+  call_repeatedly(recorded_as(registry, "waiting"), CALLS);
   EXPECT(CBR_E_TIMEOUT, cbr_audit_flush(registry, CBR_FLUSH_DATABASE,
                                         300000000, NULL));
   say(1);
@@ -127,14 +119,14 @@ static void J3_whoGoesOnTakesOverFromWhoDied(void) {
   history it;
   cbr_registry registry = open_with_history(&it, "here", CBR_LEVEL_CALLS);
   cbr_token token = recorded_as(registry, "living");
-  call_it(token, CALLS);
+  call_repeatedly(token, CALLS);
   process other = start_process("die", &it);
   await_end(&other, SIGKILL);
   await_number(&it, "SELECT count(*) FROM run WHERE ended = 'crash'", 1);
   EQUAL(CALLS, number_in(&it, "SELECT count(*) FROM call "
                               "JOIN callback USING (callback) "
                               "WHERE label = 'dying'"));
-  call_it(token, CALLS);
+  call_repeatedly(token, CALLS);
   close_registry(registry);
   EQUAL(2 * CALLS, number_in(&it, "SELECT count(*) FROM call "
                                   "JOIN callback USING (callback) "
@@ -151,7 +143,7 @@ static void J33_nobodyWritesWhileTheLogIsCopied(void) {
   hear(other.from);
   gate copied = GATE(LOG_COPIED, CBR_NONE, NULL);
   close_gate(&copied);
-  call_it(recorded_as(registry, "copying"), CALLS);
+  call_repeatedly(recorded_as(registry, "copying"), CALLS);
   await_gate(&copied);
   say(other.to);
   hear(other.from);
@@ -169,7 +161,7 @@ static void J33_theLeaseOfADeadWriterIsFree(void) {
   cbr_registry registry = open_with_history(&it, "here", CBR_LEVEL_CALLS);
   process other = start_process("die while writing", &it);
   await_end(&other, SIGKILL);
-  call_it(recorded_as(registry, "living"), CALLS);
+  call_repeatedly(recorded_as(registry, "living"), CALLS);
   EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
                                  NULL));
   await_number(&it, "SELECT count(*) FROM call", 2 * CALLS);
@@ -186,7 +178,7 @@ static void J33_theLeaseIsThereWhileTheHistoryIsOpen(void) {
   CHECK(access(path, F_OK) == 0);
   /* Who removes it by hand stops nobody. */
   CHECK(unlink(path) == 0);
-  call_it(recorded_as(registry, "living"), CALLS);
+  call_repeatedly(recorded_as(registry, "living"), CALLS);
   EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
                                  NULL));
   CHECK(access(path, F_OK) == 0);

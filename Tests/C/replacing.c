@@ -25,11 +25,7 @@ static void begin(void) {
 }
 
 static void call_times(int times) {
-  for (int each = 0; each < times; each++) {
-    cbr_call call;
-    EXPECT(CBR_OK, cbr_enter(token, &call));
-    EXPECT(CBR_OK, cbr_leave(&call));
-  }
+  call_repeatedly(token, times);
 }
 
 static cbr_status flush(void) {

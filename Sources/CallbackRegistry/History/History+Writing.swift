@@ -86,7 +86,7 @@ extension UnsafeMutablePointer where Pointee == History {
   }
 
   private func note(_ error: DatabaseError, in fault: inout Fault) {
-    fault.add(error, lost: recorder.pointee.lost.load(ordering: .relaxed))
+    fault.add(error, lost: recorder.lostEvents)
     fault.isSevere = true
     pointee.faultCode.store(error.code, ordering: .relaxed)
   }

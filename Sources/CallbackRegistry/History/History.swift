@@ -123,7 +123,7 @@ extension UnsafeMutablePointer where Pointee == History {
     counts.written = pointee.written.load(ordering: .relaxed)
     counts.aggregated = pointee.aggregated.load(ordering: .relaxed)
     counts.lost =
-      recorder.pointee.lost.load(ordering: .relaxed)
+      recorder.lostEvents
       &+ recorder.pointee.withoutRing.load(ordering: .relaxed)
     var ring = recorder.firstRing
     if ring != nil {

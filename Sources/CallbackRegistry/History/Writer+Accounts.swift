@@ -131,7 +131,7 @@ extension Writer {
 
   /// A short lock of another program's that cost nothing is no fault.
   private func writeFault() throws(DatabaseError) {
-    let lost = recorder.pointee.lost.load(ordering: .relaxed)
+    let lost = recorder.lostEvents
     guard fault.isSevere || fault.isThere && lost > fault.lostBefore else {
       return
     }

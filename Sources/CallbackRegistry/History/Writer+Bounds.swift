@@ -52,13 +52,10 @@ extension Writer {
     guard isLogPinned, logPages >= lastLimit else { return }
     copyLog()
     if isLogPinned {
-      fault.note("a reader keeps the log from being copied", lost: lostSoFar)
+      fault.note(
+        "a reader keeps the log from being copied", lost: recorder.lostEvents)
       throw DatabaseError(code: SQLITE_BUSY)
     }
-  }
-
-  private var lostSoFar: UInt64 {
-    recorder.pointee.lost.load(ordering: .relaxed)
   }
 
   /// Called after each batch, with the turn.

@@ -115,7 +115,7 @@ extension Writer {
 
   /// Notes a failure, and tells those who wait for a flush.
   private mutating func fail(_ error: DatabaseError) {
-    fault.add(error, lost: recorder.pointee.lost.load(ordering: .relaxed))
+    fault.add(error, lost: recorder.lostEvents)
     history.pointee.faultCode.store(error.code, ordering: .relaxed)
     if fault.isPatient { return }
     fault.isSevere = true

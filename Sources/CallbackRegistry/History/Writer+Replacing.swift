@@ -19,7 +19,8 @@ extension Writer {
       try followName(to: present, path: path, presentLog: presentLog)
     } else if let log, presentLog != log {
       fault.note(
-        "the database's log was removed while it was open", lost: lost)
+        "the database's log was removed while it was open",
+        lost: recorder.lostEvents)
       // What is in it can still be read here.
       try connection.checkpoint()
       try reopen(instead: nil)
@@ -37,7 +38,7 @@ extension Writer {
       present == nil
       ? "the database was removed while it was open: another one is made"
       : "another file has taken the place of the database: it is used"
-    fault.note(cause, lost: lost)
+    fault.note(cause, lost: recorder.lostEvents)
     // A log that is still there would be taken for that of the new database.
     if present == nil || presentLog != nil && presentLog == log {
       let name = try SetAside.name(for: path)
@@ -74,7 +75,7 @@ extension Writer {
     }
     fault.note(
       "the database was damaged: it is set aside, and another one made",
-      lost: lost)
+      lost: recorder.lostEvents)
     try reopen(instead: name.start)
   }
 
@@ -92,7 +93,7 @@ extension Writer {
       database = try Database.open(path, run: identity)
     } catch { throw DatabaseError(code: error.code) }
     do throws(DatabaseError) {
-      try turn(to: database, isSame: FileIdentity(of: path))
+      try turn(to: database, file: FileIdentity(of: path))
     } catch {
       database.connection.close()
       throw error
@@ -100,7 +101,7 @@ extension Writer {
   }
 
   private mutating func turn(
-    to database: Database, isSame file: FileIdentity?
+    to database: Database, file: FileIdentity?
   ) throws(DatabaseError) {
     let segments = try Segments(
       of: database.connection, limits: history.pointee.limits)
@@ -142,10 +143,6 @@ extension Writer {
     for index in 0..<cursors.count {
       cursors.pointer(to: index).pointee.beginAnew()
     }
-  }
-
-  private var lost: UInt64 {
-    recorder.pointee.lost.load(ordering: .relaxed)
   }
 }
 

@@ -13,7 +13,7 @@ extension Writer {
       Recorder.State(
         rawValue: recorder.pointee.state.load(ordering: .relaxed)) ?? .good
     let lost =
-      recorder.pointee.lost.load(ordering: .relaxed)
+      recorder.lostEvents
       &+ recorder.pointee.withoutRing.load(ordering: .relaxed)
     let now = cbr_monotonic_nanoseconds()
     let hasLost = lost > toldLost && now &- toldAt > Self.interval

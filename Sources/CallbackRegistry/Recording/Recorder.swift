@@ -168,6 +168,9 @@ extension UnsafeMutablePointer where Pointee == Recorder {
     return added
   }
 
+  /// Events so far that found no room in their ring.
+  package var lostEvents: UInt64 { pointee.lost.load(ordering: .relaxed) }
+
   package var fileHeader: RingFileHeaderPointer? { pointee.file?.header }
 
   /// Makes a ring in the file, if there is one and the disk has room, else in
