@@ -109,37 +109,42 @@ struct Salvage: ~Copyable {
   }
 
   /// Visits rows in the order of their numbers; returns how many stretches
-  /// could not be read.
+  /// could not be read. Every turn begins beyond the one before it, wherever
+  /// the pages of a damaged table lead: so there is an end.
   private func visitByNumber(
     _ shape: Shape, _ body: (OpaquePointer?) -> Void
   ) -> Int {
     var first = Int64.min
     var gaps = 0
     while true {
-      var next = first
+      var last: Int64?
       let isWhole = visit(
         """
         SELECT rowid, \(shape.list) FROM \(shape.table)
         WHERE rowid >= \(first) ORDER BY rowid
         """
       ) { row in
-        next = Self.following(sqlite3_column_int64(row, 0))
+        let number = sqlite3_column_int64(row, 0)
+        if number >= last ?? first { last = number }
         body(row)
       }
       if isWhole { return gaps }
       gaps += 1
-      // A row that is found and cannot be read is passed over.
-      let isStuck = next == first
-      guard let found = readable(in: shape.table, from: next) else {
+      if let last {
+        guard last < Int64.max else { return gaps }
+        first = last + 1
+      }
+      guard let found = readable(in: shape.table, from: first) else {
         return gaps
       }
-      if found == Int64.max { return gaps }
-      first = isStuck && found == first ? found + 1 : found
+      // A row that is found and cannot be read is passed over.
+      guard last != nil || found > first else {
+        guard found < Int64.max else { return gaps }
+        first = found + 1
+        continue
+      }
+      first = found
     }
-  }
-
-  private static func following(_ number: Int64) -> Int64 {
-    number == Int64.max ? number : number + 1
   }
 
   /// Visits rows from both ends: what neither can reach is one stretch.
@@ -153,13 +158,17 @@ struct Salvage: ~Copyable {
     return 1
   }
 
-  /// The first number from which on rows can be read again; nil: there is
-  /// none.
+  /// The number of the first row from `first` on that can be found again;
+  /// nil: there is none.
   private func readable(in table: String, from first: Int64) -> Int64? {
+    var found: Int64?
+    // Also where it says that there are no more.
     func canRead(_ number: Int64) -> Bool {
-      visit("SELECT rowid FROM \(table) WHERE rowid >= \(number) LIMIT 1") {
-        _ in
-      }
+      found = nil
+      let isWhole = visit(
+        "SELECT rowid FROM \(table) WHERE rowid >= \(number) LIMIT 1"
+      ) { found = sqlite3_column_int64($0, 0) }
+      return isWhole && found ?? number >= number
     }
     // Numbers begin at 1 in a history.
     var bad = max(first, 1) - 1
@@ -175,7 +184,7 @@ struct Salvage: ~Copyable {
       let middle = bad + (good - bad) / 2
       if canRead(middle) { good = middle } else { bad = middle }
     }
-    return good
+    return canRead(good) ? found : nil
   }
 
   private func insertion(_ shape: Shape) throws -> OpaquePointer? {
