@@ -109,8 +109,10 @@ struct Salvage: ~Copyable {
   }
 
   /// Visits rows in the order of their numbers; returns how many stretches
-  /// could not be read. Every turn begins beyond the one before it, wherever
-  /// the pages of a damaged table lead: so there is an end.
+  /// could not be read.
+  ///
+  /// Every turn begins beyond the one before it, wherever the pages of a
+  /// damaged table lead: so there is an end.
   private func visitByNumber(
     _ shape: Shape, _ body: (OpaquePointer?) -> Void
   ) -> Int {
