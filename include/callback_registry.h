@@ -128,6 +128,8 @@ typedef cbr_handle cbr_registry;
 typedef cbr_handle cbr_token;
 typedef cbr_handle cbr_owner;
 typedef cbr_handle cbr_lease_handle;
+typedef cbr_handle cbr_slot;
+typedef cbr_handle cbr_signal;
 
 #ifdef __cplusplus
 #define CBR_NONE static_cast<cbr_handle>(0)
@@ -141,7 +143,9 @@ typedef enum cbr_kind {
   CBR_KIND_REGISTRY = 1,
   CBR_KIND_TOKEN = 2,
   CBR_KIND_OWNER = 3,
-  CBR_KIND_LEASE = 4
+  CBR_KIND_LEASE = 4,
+  CBR_KIND_SLOT = 5,
+  CBR_KIND_SIGNAL = 6
 } cbr_kind;
 
 /* ------------------------------------------------------------ Statuses -- */
@@ -152,7 +156,8 @@ typedef enum cbr_status {
   CBR_DEFERRED = 2,           /* dead; finishes when the caller's own call,
                                  destroy or visitor unwinds */
   CBR_ALREADY = 3,            /* was dead before */
-  CBR_STOPPED = 4,            /* a visitor asked to stop */
+  CBR_STOPPED = 4,            /* a visitor or handler asked to stop */
+  CBR_EMPTY = 5,              /* the slot holds no token */
   CBR_E_INVALID = -1,         /* an argument is wrong; see cbr_last_error */
   CBR_E_STALE = -2,           /* the handle is dead, or was never given out */
   CBR_E_KIND = -3,            /* a handle of another kind */
@@ -165,8 +170,7 @@ typedef enum cbr_status {
   CBR_E_CONSUMED = -10,       /* a one-shot was used before */
   CBR_E_WOULD_DEADLOCK = -11, /* waiting would close a ring of waiters */
   CBR_E_TIMEOUT = -12,        /* the time is over; calls are still running */
-  CBR_E_DEPTH = -13,          /* nested too deeply; reserved for signals, no
-                                 function of this release answers it */
+  CBR_E_DEPTH = -13,          /* emissions are nested too deeply */
   CBR_E_THREAD = -14,         /* not allowed on this thread */
   CBR_E_FORKED = -15,         /* inherited through fork */
   CBR_E_NOMEM = -16,          /* out of memory; nothing changed */
@@ -210,11 +214,11 @@ enum {
 };
 
 /* What a visitor answers: CBR_CONTINUE to be shown the next item, CBR_STOP or
- * any other value to be shown no more. Also the answer that an interface
- * declares for an absent method, which may be any value: the library hands it
- * on and gives it no meaning. CBR_DISCONNECT is reserved for the handlers of
- * signals, which this release does not have; a visitor that answers it stops,
- * and nothing is ended. */
+ * any other value to be shown no more. What a signal's handler answers:
+ * CBR_CONTINUE, CBR_STOP or any other value to end the emission, or
+ * CBR_DISCONNECT to be called no more, while the emission goes on. Also the
+ * answer that an interface declares for an absent method, which may be any
+ * value: the library hands it on and gives it no meaning. */
 typedef int32_t cbr_disposition;
 enum { CBR_CONTINUE = 0, CBR_STOP = 1, CBR_DISCONNECT = 2 };
 
@@ -295,10 +299,13 @@ typedef struct cbr_registry_options {
   uint32_t events_overflow;  /* of other events; 0: BLOCK */
   cbr_history_changed history_changed; /* NULL: nobody is told */
   void *history_context;               /* passed on */
+  uint32_t emission_depth;   /* emissions that a thread may be inside at a
+                                time (cbr_emit); 0: 64 */
+  uint32_t reserved;         /* 0 */
 } cbr_registry_options;
 #define CBR_REGISTRY_OPTIONS_INIT                                        \
   { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, NULL, NULL }
+    0, 0, 0, NULL, NULL, 0, 0 }
 
 /* Opens a registry and its history.
  *   options  borrowed; NULL: defaults, history in memory
@@ -374,10 +381,12 @@ typedef struct cbr_statistics {
   uint32_t asymmetric;        /* 1: membarrier; 0: full fences */
   uint32_t crash_protection;  /* cbr_crash_protection */
   uint32_t reserved;
+  uint64_t live_slots;
+  uint64_t live_signals;
 } cbr_statistics;
 #define CBR_STATISTICS_INIT \
   { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0, 0, 0 }
+    0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills a snapshot of a registry's counters.
  *   out  its size field must be set (CBR_STATISTICS_INIT)
@@ -655,6 +664,146 @@ cbr_status cbr_owner_for_object(cbr_registry registry, const void *object,
  * cbr_invalidate_wait before the object goes.
  * CBR_OK; as cbr_invalidate. */
 cbr_status cbr_object_died(cbr_registry registry, const void *object);
+
+/* ---------------------------------------------------------------- Slots -- */
+
+/* Makes a slot: a delegate property of some object. It holds one token, and
+ * reads as empty from the moment that token dies (G19). Any number of slots may
+ * hold one token. A slot is ended by cbr_invalidate; it holds nothing alive.
+ *   label  at most 255 bytes; NULL: ""
+ *   owner  what it belongs to and ends with; CBR_NONE: the registry
+ *   out    receives the slot
+ * CBR_OK; CBR_E_INVALID; CBR_E_DYING the owner's or registry's end has begun;
+ * CBR_E_FOREIGN; CBR_E_NOMEM; CBR_E_LIMIT. Blocking: no. */
+CBR_WARN_UNUSED
+cbr_status cbr_slot_create(cbr_registry registry, const char *label,
+                           cbr_owner owner, cbr_slot *out);
+
+/* Makes a slot hold a token instead of the one that it held.
+ *   token  live, of the same registry; CBR_NONE empties the slot
+ * CBR_OK; CBR_E_STALE the slot or the token is dead (cbr_last_error says
+ * which), and the slot is as it was; CBR_E_KIND; CBR_E_FOREIGN; CBR_E_NOMEM.
+ * Blocking: no. */
+cbr_status cbr_slot_set(cbr_slot slot, cbr_token token);
+
+/* Returns the token that a slot holds; CBR_NONE when it is empty, its token is
+ * dead, or the slot itself is (cbr_is_live tells). Takes no lock. */
+cbr_token cbr_slot_get(cbr_slot slot);
+
+/* Begins a call of the token that a slot holds, as cbr_enter_method does; as
+ * cbr_enter where interface is NULL, and method 0.
+ *   call  to be left by cbr_leave after CBR_OK
+ * CBR_EMPTY it holds none: call->disposition has the default that interface
+ * declares for the method (0 where it declares none), and nothing is recorded;
+ * CBR_E_STALE the slot is dead; else as cbr_enter_method, of the token. */
+CBR_WARN_UNUSED
+cbr_status cbr_slot_enter(cbr_slot slot, const cbr_interface *interface,
+                          uint32_t method, cbr_call *call);
+
+/* Called for a slot whose token has died.
+ *   context  of the observing token
+ *   slot     the slot, which is empty, or holds another token by now
+ *   token    the dead one */
+typedef void (*cbr_slot_cleared)(void *context, cbr_slot slot,
+                                 cbr_token token);
+
+/* Names the token that is called, as a cbr_slot_cleared, when the slot's token
+ * dies; not when cbr_slot_set replaces it. It is called by the thread that ends
+ * the token, with no lock held, before the ending function returns.
+ *   observer  a function's token of the same registry; CBR_NONE: nobody
+ * CBR_OK; CBR_E_STALE; CBR_E_KIND; CBR_E_FOREIGN. One that is dead by then is
+ * refused, and the refusal recorded. */
+cbr_status cbr_slot_on_clear(cbr_slot slot, cbr_token observer);
+
+/* -------------------------------------------------------------- Signals -- */
+
+/* Makes a signal: tokens that are called together.
+ *   label  at most 255 bytes; NULL: ""
+ *   owner  what it belongs to and ends with; CBR_NONE: the registry
+ *   out    receives the signal
+ * CBR_OK; CBR_E_INVALID; CBR_E_DYING; CBR_E_FOREIGN; CBR_E_NOMEM;
+ * CBR_E_LIMIT. Ending it ends all its connections. Blocking: no. */
+CBR_WARN_UNUSED
+cbr_status cbr_signal_create(cbr_registry registry, const char *label,
+                             cbr_owner owner, cbr_signal *out);
+
+/* A signal's handler; see cbr_disposition.
+ *   context   of its registration
+ *   argument  what cbr_emit was given */
+typedef cbr_disposition (*cbr_handler)(void *context, void *argument);
+
+typedef struct cbr_connection_options {
+  size_t size;
+  int32_t priority;  /* higher ones are called first; 0 where none is given */
+  uint32_t flags;    /* 0 */
+} cbr_connection_options;
+#define CBR_CONNECTION_OPTIONS_INIT { sizeof(cbr_connection_options), 0, 0 }
+
+/* Registers a handler, and connects it to a signal. It is ended like any
+ * token: by cbr_invalidate, with its owner, or with its signal. Only its
+ * signal calls it: cbr_enter is CBR_E_INTERFACE.
+ *   what     borrowed; function is a cbr_handler; no interface, no type_tag.
+ *            CBR_ONE_SHOT: it ends before its first call begins.
+ *            CBR_THREAD_BOUND: emissions on other threads pass it over, and a
+ *            refusal is recorded
+ *   options  borrowed; NULL: priority 0
+ *   out      receives the token
+ * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal is dead.
+ * An emission that has begun does not call it.
+ * Blocking: no user code is waited for. Cost: constant, but where a handler of
+ * lower priority is there before it, a copy of the list. */
+CBR_WARN_UNUSED
+cbr_status cbr_connect(cbr_signal signal, const cbr_registration *what,
+                       const cbr_connection_options *options, cbr_token *out);
+
+/* What an emission did. */
+typedef struct cbr_emission {
+  size_t size;
+  uint64_t called;       /* handlers that were called */
+  uint64_t blocked;      /* handlers that were passed over as blocked; of a
+                            blocked signal all that it has */
+  cbr_token stopped_by;  /* the handler that ended it; else CBR_NONE */
+} cbr_emission;
+#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE }
+
+/* Calls the handlers of a signal on the calling thread, one after the other:
+ * those that were connected when it began, and are still connected when their
+ * turn comes; in order of priority, then of connection (G20). Each call is one
+ * like those of cbr_enter, counted and recorded so. No lock is held: a handler
+ * may connect, end, block and emit, also what is calling it.
+ *   argument  passed on
+ *   result    filled; may be NULL; its size must be set (CBR_EMISSION_INIT)
+ * CBR_OK; CBR_STOPPED a handler ended the emission (result->stopped_by), or
+ * the signal was ended meanwhile (CBR_NONE there); CBR_E_STALE the signal is
+ * dead; CBR_E_DEPTH the thread is inside as many emissions as the registry's
+ * emission_depth allows, and nobody was called. These two are recorded.
+ * No C++ exception may leave a handler; callback_registry.hpp carries it
+ * around. longjmp: see cbr_unwind. Blocking: no. */
+cbr_status cbr_emit(cbr_signal signal, void *argument, cbr_emission *result);
+
+/* Called after each handler of an emission, while it is still entered.
+ *   context   as given to cbr_emit_combined
+ *   argument  what the handler was given, and has perhaps answered in
+ *   handler   its token
+ *   answer    what it answered
+ * Returns the answer that counts. */
+typedef cbr_disposition (*cbr_combiner)(void *context, void *argument,
+                                        cbr_token handler,
+                                        cbr_disposition answer);
+
+/* Like cbr_emit; combine is asked after each handler, and so can gather
+ * results or end the emission. */
+cbr_status cbr_emit_combined(cbr_signal signal, void *argument,
+                             cbr_combiner combine, void *context,
+                             cbr_emission *result);
+
+/* Keeps a signal, or one connection, from being called until it has been
+ * unblocked as often as blocked. Handlers in flight are not waited for.
+ *   handle  a signal, or a token that cbr_connect gave
+ * CBR_OK; CBR_E_KIND neither; CBR_E_STALE; CBR_E_LIMIT; cbr_unblock:
+ * CBR_E_INVALID it is not blocked. Recorded. */
+cbr_status cbr_block(cbr_handle handle);
+cbr_status cbr_unblock(cbr_handle handle);
 
 /* -------------------------------------------------------------- History -- */
 

@@ -11,6 +11,16 @@ package func cbr_register(
 ) -> cbr_status {
   guard let out else { return refuse("out is NULL") }
   out.pointee = Handle.none
+  return withRequest(what) { request in
+    Registering.register(in: registry, request, out: out).inC
+  }
+}
+
+/// Reads what is to be registered, or refuses it.
+func withRequest(
+  _ what: UnsafePointer<cbr_registration>?,
+  _ body: (RegistrationRequest) -> cbr_status
+) -> cbr_status {
   guard let what else { return refuse("what is NULL") }
   guard StructureSize.isKnown(what) else {
     return refuse("what->size is not one that this library knows")
@@ -38,5 +48,5 @@ package func cbr_register(
   registration.line = what.pointee.line
   registration.file = what.pointee.file
   registration.level = what.pointee.level
-  return Registering.register(in: registry, registration, out: out).inC
+  return body(registration)
 }

@@ -32,6 +32,9 @@ package struct ThreadRecord: ~Copyable {
   /// Which thread the search came from.
   var reachedFrom: ThreadPointer?
 
+  /// How many emissions the thread is inside.
+  package var emissions: UInt32 = 0
+
   /// The ring that was used last, and of which recorder.
   var heldRing: RingPointer?
   var heldIdentity: UInt64 = 0
@@ -124,6 +127,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     record.pointee.kernelNumber = cbr_thread_kernel_number()
     record.pointee.began = Ticks.now
     record.pointee.error = ErrorRecord()
+    record.pointee.emissions = 0
     record.resetDepth()
     cbr_thread_set(record)
     guard cbr_thread_on_exit(record) else {

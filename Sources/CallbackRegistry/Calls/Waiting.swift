@@ -227,9 +227,28 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
 package enum Belonging {
   /// Whether a pinned handle is `container` or belongs to it at any distance.
   ///
-  /// The pin keeps the owners above it from being freed; without one the answer
-  /// is of no meaning, but harmless.
+  /// A connection belongs to its signal too. The pin keeps the owners above it
+  /// from being freed; without one the answer is of no meaning, but harmless.
   package static func isInside(_ handle: UInt64, _ container: UInt64) -> Bool {
+    if isInTree(handle, of: container) { return true }
+    guard Handle.isContainer(container), let signal = signal(of: handle)
+    else { return false }
+    return isInTree(signal, of: container)
+  }
+
+  /// The signal of a connection.
+  private static func signal(of handle: UInt64) -> UInt64? {
+    guard Handle.kind(of: handle) == .token,
+      let slot = Table.slot(of: handle),
+      slot.pointee.mode.load(ordering: .relaxed) & Mode.connection != 0
+    else { return nil }
+    return Table.knownDetail(at: Handle.index(of: handle)).pointee.typeTag
+  }
+
+  /// The same by owners alone.
+  package static func isInTree(
+    _ handle: UInt64, of container: UInt64
+  ) -> Bool {
     if handle == container { return true }
     guard Handle.isContainer(container) else { return false }
     let top = Handle.index(of: container)

@@ -7,6 +7,8 @@ package struct Chain {
   package private(set) var first = Slot.noIndex
   private var last = Slot.noIndex
   package private(set) var count = 0
+  /// What the marks have cleared, to be told of when they are settled.
+  package var cleared = ClearedSlots()
 
   package init() {}
 
@@ -22,6 +24,8 @@ package struct Chain {
   }
 
   package mutating func append(_ other: Chain) {
+    var other = other
+    cleared.append(&other.cleared)
     guard other.first != Slot.noIndex else { return }
     if last == Slot.noIndex {
       first = other.first
@@ -43,6 +47,12 @@ package struct Chain {
     if first == Slot.noIndex { last = Slot.noIndex }
     count -= 1
     return (index, slot)
+  }
+
+  package mutating func takeCleared() -> ClearedSlots {
+    let all = cleared
+    cleared = ClearedSlots()
+    return all
   }
 
   package mutating func takeAll() -> Chain {

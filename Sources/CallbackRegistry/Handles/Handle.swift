@@ -9,6 +9,10 @@ package enum HandleKind: UInt8 {
   case token = 2
   case owner = 3
   case lease = 4
+  case slot = 5
+  case signal = 6
+  /// A signal's connections at one time; never given out.
+  case list = 15
 }
 
 extension HandleKind {
@@ -18,6 +22,9 @@ extension HandleKind {
     case .token: "token"
     case .owner: "owner"
     case .lease: "lease"
+    case .slot: "slot"
+    case .signal: "signal"
+    case .list: "list"
     }
   }
 }
@@ -109,12 +116,18 @@ package enum Handle {
 
   /// Whether other handles can belong to this one.
   package static func isContainer(_ handle: UInt64) -> Bool {
-    kind(of: handle) == .registry || kind(of: handle) == .owner
+    switch kind(of: handle) {
+    case .registry, .owner, .signal: true
+    default: false
+    }
   }
 
   /// Whether the number has the form of a handle.
   package static func isWellFormed(_ handle: UInt64) -> Bool {
-    handle & stateMask == 0 && kind(of: handle) != nil
+    guard handle & stateMask == 0, let kind = kind(of: handle) else {
+      return false
+    }
+    return kind != .list
   }
 
   /// The word of a free slot that is followed by another one in its queue.

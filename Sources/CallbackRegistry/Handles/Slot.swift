@@ -14,7 +14,8 @@
 //             (relaxed) and acts on any value it had
 //   link      a container's first child (written under the registry's lock),
 //             or a token's calls in flight that were counted elsewhere
-//   attempts  added to by whoever moves counts out of a thread's cells
+//   attempts  added to by whoever moves counts out of a thread's cells; of a
+//             slot or signal stored (releasing) under the registry's lock
 //   function, context, destroy, body, typeTag, ...: plain; written before the
 //             word is published (releasing), read between a successful enter
 //             and its leave, or under the registry's lock
@@ -36,7 +37,8 @@ package struct Slot: ~Copyable {
   package let leases = Atomic<UInt32>(0)
   package let mode = Atomic<UInt32>(0)
   package var destroy: Destroy?
-  /// A registry's body, a token's interface, or a token's type tag.
+  /// A registry's or signal's record, a list's connections, the token that
+  /// observes a slot, or a token's interface, type tag or connection.
   package var body: UnsafeMutableRawPointer?
   package let owner = Atomic<UInt32>(Slot.noIndex)
   package var next: UInt32 = Slot.noIndex
@@ -50,11 +52,13 @@ package struct Slot: ~Copyable {
 }
 
 package struct SlotDetail: ~Copyable {
-  /// A token's type tag, the address of an owner's object, or the token that
-  /// a lease holds.
+  /// A token's type tag, the signal of a connection, the address of an owner's
+  /// object, or the token that a lease holds.
   package var typeTag: UInt64 = 0
   package var registeredTime: UInt64 = 0
   package var endedTime: UInt64 = 0
+  /// A token's calls that were counted elsewhere, the token that a slot holds,
+  /// or a signal's list.
   package let attempts = Atomic<UInt64>(0)
   package var callback: UInt32 = 0
   package var site: UInt32 = 0
@@ -103,9 +107,15 @@ package enum Mode {
   package static let closing: UInt32 = 512
   /// The level was switched since the handle was given out.
   package static let switched: UInt32 = 1024
+  /// A token that slots hold.
+  package static let held: UInt32 = 2048
+  /// A token that its signal calls.
+  package static let connection: UInt32 = 4096
+  /// A signal or connection that is not called for the time being.
+  package static let blocked: UInt32 = 8192
 
   /// What the short path of a call can do.
-  package static let plain = counted | wasCounted | ownLevel | switched
+  package static let plain = counted | wasCounted | ownLevel | switched | held
 
   package static let levelMask = counted | timed
 }

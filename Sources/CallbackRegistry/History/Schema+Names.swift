@@ -11,12 +11,14 @@ extension Schema {
       (4, 'registry closed'), (5, 'registered'), (6, 'ended'),
       (7, 'settled'), (8, 'refused'), (9, 'leased'), (10, 'lease ended'),
       (11, 'abandoned'), (12, 'counted'), (13, 'aggregated'),
-      (14, 'level changed'), (15, 'note'), (16, 'forked');
+      (14, 'level changed'), (15, 'note'), (16, 'forked'), (17, 'slot set'),
+      (18, 'slot cleared'), (19, 'blocked'), (20, 'unblocked');
 
     CREATE TABLE handle_kind (kind INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;
     INSERT INTO handle_kind VALUES
-      (1, 'registry'), (2, 'token'), (3, 'owner'), (4, 'lease');
+      (1, 'registry'), (2, 'token'), (3, 'owner'), (4, 'lease'),
+      (5, 'slot'), (6, 'signal');
 
     CREATE TABLE level (level INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
     INSERT INTO level VALUES
@@ -32,7 +34,8 @@ extension Schema {
       (2, 'CBR_DEFERRED',
         'dead; it finishes when the caller''s own call unwinds'),
       (3, 'CBR_ALREADY', 'it was dead before'),
-      (4, 'CBR_STOPPED', 'a visitor asked to stop'),
+      (4, 'CBR_STOPPED', 'a visitor or handler asked to stop'),
+      (5, 'CBR_EMPTY', 'the slot holds no token'),
       (-1, 'CBR_E_INVALID', 'an argument is wrong'),
       (-2, 'CBR_E_STALE', 'the handle is dead, or was never given out'),
       (-3, 'CBR_E_KIND', 'the handle is of another kind'),

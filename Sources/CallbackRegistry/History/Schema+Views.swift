@@ -50,6 +50,19 @@ extension Schema {
           CASE e.argument WHEN 1 THEN 'thread ended' ELSE 'unwound' END
         WHEN 14 THEN (SELECT name FROM level WHERE level = e.argument)
         WHEN 15 THEN (SELECT text FROM note n WHERE n.sequence = e.sequence)
+        WHEN 17 THEN CASE o.related WHEN 0 THEN 'nothing'
+          ELSE printf('0x%016x', o.related) || coalesce(
+            (SELECT ' "' || oc.label || '"' FROM token ot
+              JOIN callback oc ON oc.callback = ot.callback
+              WHERE ot.token = o.related AND ot.run = r.run), '') END
+        WHEN 18 THEN printf('0x%016x', o.related) || coalesce(
+            (SELECT ' "' || oc.label || '"' FROM token ot
+              JOIN callback oc ON oc.callback = ot.callback
+              WHERE ot.token = o.related AND ot.run = r.run), '') || ': '
+          || coalesce((SELECT name FROM reason WHERE reason = e.argument),
+            'reason ' || e.argument)
+        WHEN 19 THEN e.argument || ' times'
+        WHEN 20 THEN e.argument || ' times'
       END AS detail,
       CASE e.kind WHEN 1 THEN e.argument END AS duration_ns
     FROM event e

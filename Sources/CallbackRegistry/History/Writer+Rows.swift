@@ -92,6 +92,9 @@ extension Writer {
       columns.set(12, payload.third)
     case EventKind.leased.rawValue, EventKind.leaseEnded.rawValue:
       columns.set(10, payload.first)
+    case EventKind.slotSet.rawValue, EventKind.slotCleared.rawValue:
+      columns.set(10, payload.first)
+      if payload.second != 0 { columns.set(12, payload.second) }
     case EventKind.refused.rawValue:
       let status = Int32(bitPattern: row.pointee.argument)
       columns.set(7, Int64(status))

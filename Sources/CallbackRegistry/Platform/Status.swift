@@ -9,6 +9,7 @@ package enum Status: Int32, Error {
   case deferred = 2
   case already = 3
   case stopped = 4
+  case empty = 5
   case invalid = -1
   case stale = -2
   case kind = -3
@@ -40,6 +41,7 @@ extension Status {
     case .deferred: "CBR_DEFERRED"
     case .already: "CBR_ALREADY"
     case .stopped: "CBR_STOPPED"
+    case .empty: "CBR_EMPTY"
     case .invalid: "CBR_E_INVALID"
     case .stale: "CBR_E_STALE"
     case .kind: "CBR_E_KIND"
@@ -70,7 +72,8 @@ extension Status {
     case .pending: "dead; it finishes where its last call or lease ends"
     case .deferred: "dead; it finishes when the caller's own call unwinds"
     case .already: "it was dead before"
-    case .stopped: "a visitor asked to stop"
+    case .stopped: "a visitor or handler asked to stop"
+    case .empty: "the slot holds no token"
     case .invalid: "an argument is wrong"
     case .stale: "the handle is dead, or was never given out"
     case .kind: "the handle is of another kind"

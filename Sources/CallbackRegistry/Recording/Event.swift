@@ -37,6 +37,13 @@ package enum EventKind: UInt8 {
   case note = 15
   /// The process has forked, on the thread whose event this is.
   case forked = 16
+  /// A slot holds another token: payload is that and the one before.
+  case slotSet = 17
+  /// The token that a slot held has died: payload is it, argument the reason.
+  case slotCleared = 18
+  /// A signal or connection was blocked; the argument is how often it is now.
+  case blocked = 19
+  case unblocked = 20
   /// Payload of the event before it.
   case continuation = 255
 }
@@ -70,7 +77,7 @@ package enum EventLayout {
 
   /// Whether records of this kind begin an event.
   package static func isRecorded(_ kind: UInt8) -> Bool {
-    kind >= EventKind.call.rawValue && kind <= EventKind.forked.rawValue
+    kind >= EventKind.call.rawValue && kind <= EventKind.unblocked.rawValue
   }
 
   package static func kind(ofHead head: UInt64) -> UInt8 {

@@ -81,6 +81,8 @@ package enum Ending {
     guard try result.get() else { return .already }
     Hook.endMarked.reached(handle)
     registry.recordEnded(chain, thread: thread)
+    var cleared = chain.takeCleared()
+    defer { registry.tell(&cleared, thread: thread) }
     let isParkable =
       mayPark && chain.count == 1 && Handle.kind(of: handle) == .token
       && slot.pointee.destroy == nil
@@ -263,10 +265,17 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     while index != Slot.noIndex {
       let slot = Table.knownSlot(at: index)
       let word = slot.pointee.word.load(ordering: .relaxed)
-      if Handle.kind(of: Handle.handle(ofWord: word)) == .owner {
-        pointee.objects.remove(owner: index)
+      switch Handle.kind(of: word) {
+      case .owner:
+        forgetObject(ofOwner: index)
         markChildren(
           of: index, reason: reason, thread: thread, time: time, into: &chain)
+      case .signal:
+        markChildren(
+          of: index, reason: reason, thread: thread, time: time, into: &chain)
+        markConnections(
+          of: slot, thread: thread, time: time, into: &chain)
+      default: break
       }
       index = slot.pointee.chain
     }
@@ -287,6 +296,21 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
   }
 
+  /// A signal's connections end with it, whoever they belong to.
+  private func markConnections(
+    of signal: SlotPointer, thread: ThreadPointer, time: UInt64,
+    into chain: inout Chain
+  ) {
+    var each = signal.signalRecord?.pointee.first
+    while let connection = each {
+      let index = connection.pointee.index
+      _ = markOne(
+        index, slot: Table.knownSlot(at: index), reason: Reason.ownerDied,
+        thread: thread, time: time, into: &chain)
+      each = connection.pointee.next
+    }
+  }
+
   /// Model: end.mark.
   func markOne(
     _ index: UInt32, slot: SlotPointer, reason: UInt32,
@@ -301,8 +325,14 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       ordering: .sequentiallyConsistent)
     guard isMarked else { return false }
     pointee.live.change(Handle.kind(of: word), by: -1)
-    if Handle.kind(of: word) == .token { pointee.ended += 1 }
     chain.append(index, slot: slot)
+    switch Handle.kind(of: word) {
+    case .token:
+      pointee.ended += 1
+      clearHolders(of: word, slot: slot, reason: reason, into: &chain)
+    case .slot: letGo(slot)
+    default: break
+    }
     return true
   }
 

@@ -100,7 +100,7 @@ package enum Entering {
   }
 
   /// A pinned live token.
-  private struct Entry {
+  struct Entry {
     let token: UInt64
     let slot: SlotPointer
     let thread: ThreadPointer
@@ -135,7 +135,7 @@ package enum Entering {
     return .ok
   }
 
-  private static func check(_ entry: Entry) -> Status {
+  static func check(_ entry: Entry) -> Status {
     guard entry.mode & Mode.threadBound != 0 else { return .ok }
     let detail = Table.knownDetail(at: Handle.index(of: entry.token))
     let own = entry.thread.pointee.number.load(ordering: .relaxed)
@@ -150,10 +150,11 @@ package enum Entering {
     let detail = Table.knownDetail(at: Handle.index(of: entry.token))
     switch demand {
     case .function:
-      return entry.mode & (Mode.interface | Mode.tagged) == 0
+      return entry.mode & (Mode.interface | Mode.tagged | Mode.connection) == 0
         ? .ok : .interface
     case .typed(let tag):
-      return entry.mode & Mode.interface == 0 && detail.pointee.typeTag == tag
+      return entry.mode & (Mode.interface | Mode.connection) == 0
+        && detail.pointee.typeTag == tag
         ? .ok : .interface
     case .method(let description, let method):
       let found = entry.slot.method(
@@ -165,7 +166,7 @@ package enum Entering {
   }
 
   /// Ends a one-shot for everybody but the calling thread, which is inside.
-  private static func consume(_ entry: Entry) -> Status {
+  static func consume(_ entry: Entry) -> Status {
     let access: Access
     do throws(Status) {
       access = try Access.of(
@@ -184,6 +185,8 @@ package enum Entering {
     guard isMine else { return reason(of: entry.token, entry.slot) }
     Hook.consumedMarked.reached(entry.token)
     registry.recordEnded(chain, thread: entry.thread)
+    var cleared = chain.takeCleared()
+    defer { registry.tell(&cleared, thread: entry.thread) }
     if entry.slot.pointee.destroy == nil {
       Ending.park(chain, slot: entry.slot, access)
     } else {
@@ -195,6 +198,37 @@ package enum Entering {
 }
 
 extension Entering {
+  /// Enters a signal's handler that the short way has pinned and not entered.
+  ///
+  /// One that is gone was not called late: that is no refusal.
+  static func enterHandler(
+    _ handler: ConnectionList.Entry, pin: UInt32, thread: ThreadPointer,
+    call: CallPointer
+  ) -> Status {
+    let token = handler.token
+    let slot = handler.slot
+    let mode = slot.pointee.mode.load(ordering: .relaxed)
+    let began = mode & Mode.timed != 0 ? Ticks.now : 0
+    let word = slot.after(ticks: began).pointee.word.load(ordering: .acquiring)
+    guard word == token, mode & Mode.blocked == 0 else {
+      withdraw(pin, token, thread: thread)
+      return word == token ? .stopped : .stale
+    }
+    let entry = Entry(
+      token: token, slot: slot, thread: thread, pin: pin, mode: mode,
+      began: began)
+    var status = check(entry)
+    let isForeign = status != .ok
+    if status == .ok, mode & Mode.oneShot != 0 { status = consume(entry) }
+    guard status == .ok else {
+      withdraw(pin, token, thread: thread)
+      return isForeign ? refuse(token, status, thread: thread) : .stale
+    }
+    thread.begin(
+      call, token: token, slot: slot, pin: pin, mode: mode, began: began)
+    return .ok
+  }
+
   /// Clears a pin, and finishes what that makes the thread responsible for.
   @inline(__always)
   static func withdraw(
@@ -275,10 +309,8 @@ extension UnsafeMutablePointer where Pointee == Slot {
     if let function = table?[Int(index)] {
       return FoundMethod(status: .ok, function: function)
     }
-    let method = interface.pointee.methods[Int(index)]
-    let hasDefault = method.flags & MethodDescription.hasDefault != 0
     return FoundMethod(
       status: .unimplemented,
-      disposition: hasDefault ? Int64(method.defaultDisposition) : 0)
+      disposition: interface.pointee.methods[Int(index)].absentDisposition)
   }
 }

@@ -73,8 +73,19 @@ package enum Finishing {
     }
     Hook.destroyed.reached(handle)
     recordSettled(handle, slot: slot, ranDestroy: destroy != nil, access)
-    if slot.pointee.mode.load(ordering: .relaxed) & Mode.interface != 0 {
+  }
+
+  /// Frees what the library itself made for a handle.
+  ///
+  /// The registry's lock is held.
+  private static func freeRecord(of handle: UInt64, _ slot: SlotPointer) {
+    switch Handle.kind(of: handle) {
+    case .token
+    where slot.pointee.mode.load(ordering: .relaxed) & Mode.interface != 0:
       Memory.release(UnsafeMutableRawPointer(mutating: slot.pointee.function))
+    case .signal: slot.signalRecord?.destroy()
+    case .list: slot.connectionList?.destroy()
+    default: break
     }
   }
 
@@ -98,7 +109,9 @@ package enum Finishing {
     _ access: borrowing Access
   ) {
     guard slot.isKnownToHistory else { return }
-    let counts = CallCells.settle(handle)
+    let counts =
+      Handle.kind(of: handle) == .token
+      ? CallCells.settle(handle) : CallCounts()
     access.registry.record(
       .settled, handle,
       argument: UInt32(truncatingIfNeeded: counts.unfinished),
@@ -115,9 +128,12 @@ package enum Finishing {
     let registry = access.registry
     let handle = Handle.handle(
       ofWord: slot.pointee.word.load(ordering: .relaxed))
+    var signal: UInt64?
     let owner = registry.pointee.lock.locked {
       registry.unlink(index, slot: slot)
       let owner = slot.pointee.owner.load(ordering: .relaxed)
+      signal = registry.unlinkConnection(slot)
+      freeRecord(of: handle, slot)
       slot.clear()
       registry.freeSlot(index, slot: slot, handle: handle)
       return owner
@@ -125,6 +141,7 @@ package enum Finishing {
     Hook.slotFreed.reached(handle)
     cbr_full_fence()
     Waiting.wakeAll()
+    if let signal { leaveSignal(signal, access) }
     if owner == registry.index {
       closeIfEmpty(access)
       return nil
@@ -132,14 +149,24 @@ package enum Finishing {
     return claimOwner(owner)
   }
 
-  /// An owner that is draining and has nothing left is claimed by whoever
+  /// A connection that is gone holds its signal no longer.
+  private static func leaveSignal(
+    _ signal: UInt64, _ access: borrowing Access
+  ) {
+    let slot = Table.knownSlot(at: Handle.index(of: signal))
+    if Protocol.dropLease(slot, handle: signal) == .claimed {
+      finish(signal, access)
+    }
+  }
+
+  /// An owner or signal that is draining and has nothing left is claimed by whoever
   /// freed the last of its belongings.
   private static func claimOwner(_ index: UInt32) -> UInt32? {
     let slot = Table.knownSlot(at: index)
     let word = slot.pointee.word.load(ordering: .sequentiallyConsistent)
     let handle = Handle.handle(ofWord: word)
     guard Handle.state(ofWord: word) == .draining,
-      Handle.kind(of: handle) == .owner,
+      Handle.isContainer(handle),
       Protocol.claim(slot, handle: handle)
     else { return nil }
     return index

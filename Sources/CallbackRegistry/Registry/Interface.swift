@@ -18,6 +18,12 @@ package struct InterfaceDescription {
   }
 
   package static let methodLimit: UInt32 = 256
+
+  /// What a caller that finds nobody to call goes by.
+  package func defaultDisposition(of method: UInt32) -> Int64 {
+    guard method < count, let methods else { return 0 }
+    return methods[Int(method)].absentDisposition
+  }
 }
 
 /// One method.
@@ -30,6 +36,11 @@ package struct MethodDescription {
 
   package static let required: UInt32 = 1
   package static let hasDefault: UInt32 = 2
+
+  /// What stands for its answer where it is absent.
+  package var absentDisposition: Int64 {
+    flags & Self.hasDefault != 0 ? Int64(defaultDisposition) : 0
+  }
 }
 
 /// An interface as a registry knows it.

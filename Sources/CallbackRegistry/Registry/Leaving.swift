@@ -104,6 +104,7 @@ package enum Leaving {
         Finishing.abandonDestroy(handle, thread: thread)
         continue
       }
+      if Handle.kind(of: handle) == .list { thread.pointee.emissions -= 1 }
       if Handle.kind(of: handle) == .token {
         if slot.isKnownToHistory {
           thread.countingCell(of: handle).end(at: depth)

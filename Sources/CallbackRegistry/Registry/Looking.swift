@@ -77,7 +77,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     var cursor = SlotCursor(self)
     while let slot = cursor.next() {
       let word = slot.pointee.word.load(ordering: .acquiring)
-      guard Handle.kind(of: word) != nil,
+      guard Handle.isWellFormed(Handle.handle(ofWord: word)),
         Handle.state(ofWord: word) == .live, word != pointee.handle,
         container == Handle.none || Belonging.isInside(word, container),
         var item = item(word)

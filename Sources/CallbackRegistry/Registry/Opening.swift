@@ -21,6 +21,7 @@ package struct RegistryOptions {
   package var maxEventAge: UInt64 = 0
   package var callPolicy: UInt32 = 0
   package var eventPolicy: UInt32 = 0
+  package var emissionLimit: UInt32 = 0
   package var historyChanged: StateChanged?
   package var historyContext: UnsafeMutableRawPointer?
 
@@ -80,8 +81,10 @@ package enum Opening {
     room.initialize(
       to: RegistryRecord(
         handle: handle, lock: lock, history: history, observer: observer ?? nil,
-        callback: callback, strictness: options.strictness, level: level,
-        chunk: chunk))
+        callback: callback, strictness: options.strictness,
+        emissionLimit: options.emissionLimit == 0
+          ? 64 : options.emissionLimit,
+        level: level, chunk: chunk))
     room.publish(chunk, thread: thread)
     return handle
   }

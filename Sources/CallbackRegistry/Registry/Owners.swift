@@ -87,9 +87,18 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     return pointee.objects.reserve() ? .ok : .noMemory
   }
 
+  /// Takes the object of an owner out of the index, if it has one.
+  ///
+  /// A new object at its address then gets a new owner (G18). The lock is held.
+  func forgetObject(ofOwner index: UInt32) {
+    let object = Table.knownDetail(at: index).pointee.typeTag
+    guard object != 0, pointee.objects[object] == UInt64(index) else { return }
+    pointee.objects.remove(object)
+  }
+
   private func ownerLocked(of object: UInt64) -> UInt64? {
-    guard let index = pointee.objects.owner(of: object) else { return nil }
-    let word = Table.knownSlot(at: index).pointee.word.load(
+    guard let index = pointee.objects[object] else { return nil }
+    let word = Table.knownSlot(at: UInt32(index)).pointee.word.load(
       ordering: .relaxed)
     return Handle.state(ofWord: word) == .live ? word : nil
   }

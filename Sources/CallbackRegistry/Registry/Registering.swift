@@ -27,6 +27,8 @@ package enum RegistrationFlags {
   package static let oneShot: UInt32 = 1
   package static let threadBound: UInt32 = 2
   package static let all = oneShot | threadBound
+  /// In a history: a signal's.
+  package static let connection: UInt32 = 4
 }
 
 package enum TextLimit {
@@ -56,9 +58,10 @@ package enum Registering {
     }
   }
 
-  private static func register(
+  /// Registers what has been validated, and gives it its place in a signal.
+  static func register(
     _ what: RegistrationRequest, _ access: borrowing Access,
-    out: UnsafeMutablePointer<UInt64>
+    at place: ConnectionPlace? = nil, out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
     let registry = access.registry
     let thread = access.thread
@@ -72,9 +75,11 @@ package enum Registering {
     do throws(Status) {
       let origin = try registry.internOrigin(
         label: what.label, file: what.file, line: what.line)
-      let new = NewSlot(
+      var new = NewSlot(
         kind: .token, origin: origin, owner: what.owner,
         mode: mode(of: what, level: registry.level), thread: thread)
+      if place != nil { new.mode |= Mode.connection }
+      new.place = place
       try registry.add(new, access, out: out) { slot, detail in
         slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
         slot.pointee.context = what.context
@@ -108,7 +113,7 @@ package enum Registering {
     return mode | level.mode
   }
 
-  private static func validate(
+  static func validate(
     _ what: RegistrationRequest, thread: ThreadPointer
   ) throws(Status) {
     try thread.checkText(what.label, "label", limit: TextLimit.label)
@@ -139,13 +144,18 @@ package enum Registering {
     if what.interface != nil, what.typeTag != 0 {
       throw thread.invalid("type_tag is for a function, not an interface")
     }
-    if what.owner != Handle.none {
-      guard Handle.isWellFormed(what.owner) else {
-        throw thread.invalid("owner is not a handle")
-      }
-      guard Handle.kind(of: what.owner) == .owner else {
-        throw thread.toThrow(thread.fail(.kind, about: what.owner))
-      }
+    try checkForm(ofOwner: what.owner, thread: thread)
+  }
+
+  static func checkForm(
+    ofOwner owner: UInt64, thread: ThreadPointer
+  ) throws(Status) {
+    guard owner != Handle.none else { return }
+    guard Handle.isWellFormed(owner) else {
+      throw thread.invalid("owner is not a handle")
+    }
+    guard Handle.kind(of: owner) == .owner else {
+      throw thread.toThrow(thread.fail(.kind, about: owner))
     }
   }
 }
@@ -159,6 +169,8 @@ struct NewSlot {
   let thread: ThreadPointer
   /// The address that an owner stands for; 0: none.
   var object: UInt64 = 0
+  /// Where a signal calls it.
+  var place: ConnectionPlace?
 
   /// What the history is told of the mode: level 16 | flags 16, the numbers
   /// being those of C.
@@ -166,6 +178,7 @@ struct NewSlot {
     var flags: UInt32 = 0
     if mode & Mode.oneShot != 0 { flags |= RegistrationFlags.oneShot }
     if mode & Mode.threadBound != 0 { flags |= RegistrationFlags.threadBound }
+    if mode & Mode.connection != 0 { flags |= RegistrationFlags.connection }
     return Level(mode: mode).rawValue << 16 | flags
   }
 }
@@ -211,12 +224,19 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     var typeTag: UInt64 = 0
     var pin: UInt32?
     var new = new
+    var culprit = new.owner
+    var retired = Chain()
     let status: Status = pointee.lock.locked {
       var status = Status.ok
       follow(level, &new)
       let isRecorded = new.kind != .lease && new.mode & Mode.wasCounted != 0
       guard let taken = takeSlot(status: &status) else { return status }
-      status = checkOwner(new.owner)
+      let spare = new.place == nil ? nil : takeSlot(status: &status)
+      if status == .ok { status = checkOwner(new.owner) }
+      if status == .ok, let place = new.place {
+        culprit = place.signal
+        status = checkOwner(place.signal)
+      }
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
       }
@@ -226,7 +246,16 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         pin = new.thread.pin(handle)
         if pin == nil { status = .noMemory }
       }
+      if let place = new.place, let spare {
+        if status == .ok {
+          status = reserve(
+            place, handle, in: spare, thread: new.thread, retired: &retired)
+        } else {
+          pointee.free.giveBack(spare.index, generation: spare.generation)
+        }
+      }
       guard status == .ok else {
+        if let pin { new.thread.unpin(pin) }
         pointee.free.giveBack(taken.index, generation: taken.generation)
         return status
       }
@@ -241,6 +270,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
       slot.pointee.mode.store(new.mode, ordering: .relaxed)
       fill(slot, detail)
+      if let place = new.place {
+        connect(place, at: taken.index, slot, detail)
+      }
       typeTag = detail.pointee.typeTag
       if new.owner != Handle.none { owner = new.owner }
       if new.kind != .lease {
@@ -248,12 +280,15 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       }
       pointee.live.change(new.kind, by: 1)
       if new.kind == .token { pointee.registered += 1 }
-      if new.object != 0 { pointee.objects.add(new.object, owner: taken.index) }
+      if new.object != 0 {
+        pointee.objects.set(new.object, to: UInt64(taken.index))
+      }
       out.pointee = handle
       slot.pointee.word.store(handle, ordering: .releasing)
       return .ok
     }
-    if status != .ok { throw failure(status, owner: new.owner) }
+    if retired.count > 0 { Ending.settle(retired, access) }
+    if status != .ok { throw failure(status, owner: culprit) }
     Hook.registerPublished.reached(handle)
     guard let pin else { return }
     record(
@@ -306,7 +341,13 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   ///
   /// The lock is held.
   private func checkOwner(_ owner: UInt64) -> Status {
-    if isClosing { return .dying }
+    isClosing ? .dying : check(owner)
+  }
+
+  /// Whether a handle is live and of this registry; none is.
+  ///
+  /// The lock is held.
+  func check(_ owner: UInt64) -> Status {
     guard owner != Handle.none else { return .ok }
     guard let chunk = Table.chunk(at: Handle.index(of: owner)) else {
       return Access.absent(owner)

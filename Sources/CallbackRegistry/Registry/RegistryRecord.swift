@@ -19,6 +19,8 @@ package struct RegistryRecord: ~Copyable {
   package let callback: UInt32
   package let observer: ObserverPointer?
   package let strictness: UInt32
+  /// How many emissions a thread may be inside at a time.
+  package let emissionLimit: UInt32
   package let level: Atomic<UInt32>
   package let refused = Atomic<UInt64>(0)
   package let abandoned = Atomic<UInt64>(0)
@@ -28,7 +30,11 @@ package struct RegistryRecord: ~Copyable {
   var free = FreeSlots()
   /// Dead tokens whose ender did not look for calls (G14).
   var parked = Chain()
-  var objects = ObjectIndex()
+  /// The owners of living objects, by the objects' addresses: from
+  /// `owner_for_object` to the end of that owner (G18).
+  var objects = NumberIndex()
+  /// The first holder of each token that slots hold.
+  var holders = NumberIndex()
   var interfaces: InterfacePointer?
   var live = LiveCounts()
   var registered: UInt64 = 0
@@ -38,7 +44,7 @@ package struct RegistryRecord: ~Copyable {
   init(
     handle: UInt64, lock: Monitor, history: HistoryPointer,
     observer: ObserverPointer?, callback: UInt32, strictness: UInt32,
-    level: Level, chunk: ChunkPointer
+    emissionLimit: UInt32, level: Level, chunk: ChunkPointer
   ) {
     self.handle = handle
     self.lock = lock
@@ -47,6 +53,7 @@ package struct RegistryRecord: ~Copyable {
     recorder = history.recorder
     self.callback = callback
     self.strictness = strictness
+    self.emissionLimit = emissionLimit
     self.level = Atomic(level.rawValue)
     chunks = chunk
   }
@@ -59,6 +66,8 @@ struct LiveCounts {
   var tokens: UInt64 = 0
   var owners: UInt64 = 0
   var leases: UInt64 = 0
+  var slots: UInt64 = 0
+  var signals: UInt64 = 0
 
   mutating func change(_ kind: HandleKind?, by difference: Int) {
     let difference = UInt64(bitPattern: Int64(difference))
@@ -66,7 +75,9 @@ struct LiveCounts {
     case .token: tokens &+= difference
     case .owner: owners &+= difference
     case .lease: leases &+= difference
-    case .registry, nil: break
+    case .slot: slots &+= difference
+    case .signal: signals &+= difference
+    case .registry, .list, nil: break
     }
   }
 }

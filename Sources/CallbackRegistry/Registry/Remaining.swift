@@ -15,27 +15,62 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     return pointee.lock.locked {
       var claims = 0
       var walk = Belongings(of: Handle.index(of: handle))
-      while let slot = walk.next() {
-        let word = slot.pointee.word.load(ordering: .acquiring)
-        let left = Handle.handle(ofWord: word)
-        switch Handle.state(ofWord: word) {
-        case .destroying where Handle.kind(of: left) == .token: claims += 1
-        case .draining where Handle.kind(of: left) == .owner:
-          // Those that belong to it decide, unless somebody is about to see
-          // that there are none.
-          if !Protocol.hasChildren(left) { return false }
-        case .draining:
-          // Nobody pins it and nothing holds it: somebody is about to claim it.
-          let isHeld =
-            slot.pointee.leases.load(ordering: .sequentiallyConsistent) != 0
-            || thread.isInside(left)
-          if !isHeld { return false }
-        // Somebody marks, settles or frees it at this moment.
-        default: return false
-        }
+      var slot = Optional(Table.knownSlot(at: Handle.index(of: handle)))
+      while let each = slot {
+        guard isWaiting(each, for: thread, top: handle, claims: &claims)
+        else { return false }
+        slot = walk.next()
       }
       return claims == ownClaims
     }
+  }
+
+  /// Whether what is left in a slot goes on only when the thread does.
+  private func isWaiting(
+    _ slot: SlotPointer, for thread: ThreadPointer, top: UInt64,
+    claims: inout Int
+  ) -> Bool {
+    let word = slot.pointee.word.load(ordering: .acquiring)
+    let left = Handle.handle(ofWord: word)
+    if Handle.kind(of: left) == .signal,
+      !areConnectionsWaiting(slot, for: thread, top: top, claims: &claims)
+    {
+      return false
+    }
+    if left == top { return true }
+    switch Handle.state(ofWord: word) {
+    case .destroying where Handle.kind(of: left) == .token:
+      claims += 1
+      return true
+    case .draining where Handle.isContainer(left):
+      // Those that belong to it decide, unless somebody is about to see that
+      // there are none.
+      return Protocol.hasChildren(left)
+        || slot.pointee.leases.load(ordering: .sequentiallyConsistent) != 0
+    case .draining:
+      // Nobody pins it and nothing holds it: somebody is about to claim it.
+      return slot.pointee.leases.load(ordering: .sequentiallyConsistent) != 0
+        || thread.isInside(left)
+    // Somebody marks, settles or frees it at this moment.
+    default: return false
+    }
+  }
+
+  /// The same of a signal's connections that the walk does not meet.
+  private func areConnectionsWaiting(
+    _ signal: SlotPointer, for thread: ThreadPointer, top: UInt64,
+    claims: inout Int
+  ) -> Bool {
+    var connection = signal.signalRecord?.pointee.first
+    while let each = connection {
+      connection = each.pointee.next
+      let slot = Table.knownSlot(at: each.pointee.index)
+      let word = slot.pointee.word.load(ordering: .relaxed)
+      if Belonging.isInTree(Handle.handle(ofWord: word), of: top) { continue }
+      guard isWaiting(slot, for: thread, top: top, claims: &claims)
+      else { return false }
+    }
+    return true
   }
 }
 

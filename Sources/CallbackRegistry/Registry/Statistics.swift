@@ -30,6 +30,8 @@ package struct Statistics {
   package var asymmetric: UInt32
   package var crashProtection: UInt32
   package var reserved: UInt32
+  package var liveSlots: UInt64
+  package var liveSignals: UInt64
 }
 
 extension Statistics {
@@ -70,7 +72,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         eventsAggregated: history.aggregated, eventsLost: history.lost,
         historyState: history.state,
         asymmetric: cbr_is_asymmetric() ? 1 : 0,
-        crashProtection: history.protection.rawValue, reserved: 0)
+        crashProtection: history.protection.rawValue, reserved: 0,
+        liveSlots: pointee.live.slots, liveSignals: pointee.live.signals)
     }
   }
 }

@@ -12,6 +12,10 @@
         case owner
         /// A hold on a callback, taken by C.
         case lease
+        /// A delegate property, made by C.
+        case slot
+        /// A list of callbacks that are called together, made by C.
+        case signal
       }
 
       /// Its number.
@@ -132,7 +136,9 @@
       case .token: kind = .token
       case .owner: kind = .owner
       case .lease: kind = .lease
-      case .registry, nil: return nil
+      case .slot: kind = .slot
+      case .signal: kind = .signal
+      case .registry, .list, nil: return nil
       }
       handle = item.handle
       label = item.label.map { String(cString: $0) } ?? ""

@@ -89,7 +89,7 @@
         case .limit: .limitReached(explanation)
         case .audit: .history(explanation)
         case .unsupported: .unsupported(explanation)
-        case .ok, .pending, .deferred, .already, .stopped, .user:
+        case .ok, .pending, .deferred, .already, .stopped, .empty, .user:
           .failed(status: status.rawValue, explanation)
         }
     }

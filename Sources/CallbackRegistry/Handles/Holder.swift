@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// That a slot holds a token.
+///
+/// It is in the list of what holds that token, under the registry's lock, until
+/// the slot gets another token; or, when the token dies, until the slot's
+/// clearing has been told.
+package struct Holder {
+  package let slot: UInt64
+  package let token: UInt64
+  /// The token that is told when the slot is cleared.
+  package var observer: UInt64 = 0
+  package var reason: UInt32 = 0
+  /// Whether the history knows the slot.
+  package var isTold = false
+  package var previous: HolderPointer?
+  package var next: HolderPointer?
+
+  package init(slot: UInt64, token: UInt64) {
+    self.slot = slot
+    self.token = token
+  }
+}
+
+package typealias HolderPointer = UnsafeMutablePointer<Holder>
+
+/// Holders that the thread which ended their tokens has yet to tell of.
+package struct ClearedSlots {
+  private var first: HolderPointer?
+  private var last: HolderPointer?
+
+  package init() {}
+
+  package mutating func append(_ holder: HolderPointer) {
+    holder.pointee.next = nil
+    if let last { last.pointee.next = holder } else { first = holder }
+    last = holder
+  }
+
+  package mutating func append(_ others: inout ClearedSlots) {
+    guard let other = others.first else { return }
+    if let last { last.pointee.next = other } else { first = other }
+    last = others.last
+    others = ClearedSlots()
+  }
+
+  package mutating func takeFirst() -> HolderPointer? {
+    guard let taken = first else { return nil }
+    first = taken.pointee.next
+    if first == nil { last = nil }
+    return taken
+  }
+}
