@@ -307,6 +307,13 @@ enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
        CBR_PATH_TOO_LONG, CBR_PATH_IS_REMOTE };
 CBR_PRIVATE int cbr_path_obstacle(const char *path);
 
+/* ------------------------------------------------------------ delegates -- */
+
+#define CBR_DISPOSITION_ALLOW 3
+
+/* The interface of a session's delegate: a cbr_interface. */
+const void *cbr_platform_session_interface(void);
+
 /* ----------------------------------------------------------- test hooks -- */
 
 /* Tests drive exact interleavings here: called at each named point with the

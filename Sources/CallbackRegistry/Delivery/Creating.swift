@@ -23,7 +23,7 @@ enum Creating {
       let new = NewSlot(
         kind: kind, origin: origin, owner: owner,
         mode: Mode.notCallable | registry.level.mode, thread: thread)
-      try registry.add(new, access, out: out) { slot, _ in
+      try registry.add(new, access, out: out) { slot, _, _ in
         fill(slot, registry)
       }
       return .ok

@@ -22,13 +22,6 @@ package typealias Combiner =
     UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt64, Int32
   ) -> Int32
 
-/// What a handler answers.
-package enum Disposition {
-  package static let goOn: Int32 = 0
-  package static let stop: Int32 = 1
-  package static let disconnect: Int32 = 2
-}
-
 /// What an emission did.
 package struct Emission {
   /// Handlers that were called.

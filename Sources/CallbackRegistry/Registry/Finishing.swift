@@ -85,6 +85,8 @@ package enum Finishing {
       Memory.release(UnsafeMutableRawPointer(mutating: slot.pointee.function))
     case .signal: slot.signalRecord?.destroy()
     case .list: slot.connectionList?.destroy()
+    case .session, .task:
+      if let record = slot.recordHeader { record.pointee.free(record) }
     default: break
     }
   }

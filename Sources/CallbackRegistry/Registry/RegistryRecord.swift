@@ -68,6 +68,9 @@ struct LiveCounts {
   var leases: UInt64 = 0
   var slots: UInt64 = 0
   var signals: UInt64 = 0
+  var sessions: UInt64 = 0
+  var tasks: UInt64 = 0
+  var replies: UInt64 = 0
 
   mutating func change(_ kind: HandleKind?, by difference: Int) {
     let difference = UInt64(bitPattern: Int64(difference))
@@ -77,6 +80,9 @@ struct LiveCounts {
     case .lease: leases &+= difference
     case .slot: slots &+= difference
     case .signal: signals &+= difference
+    case .session: sessions &+= difference
+    case .task: tasks &+= difference
+    case .reply: replies &+= difference
     case .registry, .list, nil: break
     }
   }
