@@ -136,9 +136,10 @@ CBR_PRIVATE uint64_t cbr_random(void);
 
 enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2, CBR_FILE_GONE = -3 };
 
-/* Makes a file that must not exist, readable by its owner alone, and locks it
- * until it is closed or the process ends. Or CBR_FILE_FAILED. */
-CBR_PRIVATE int32_t cbr_file_make(const char *path);
+/* Makes a file that must not exist, readable by its owner alone. Or
+ * CBR_FILE_FAILED. The lock is a descriptor of its own, which has the file
+ * locked until it is closed or the process ends. */
+CBR_PRIVATE int32_t cbr_file_make(const char *path, int32_t *lock);
 /* Opens and locks such a file. Or CBR_FILE_IN_USE, while another process or
  * description has it; CBR_FILE_FAILED. */
 CBR_PRIVATE int32_t cbr_file_open(const char *path);
