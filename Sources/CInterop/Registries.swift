@@ -33,6 +33,7 @@ package func cbr_registry_open(
     chosen.historyChanged = unsafeBitCast(
       options.pointee.history_changed, to: StateChanged?.self)
     chosen.historyContext = options.pointee.history_context
+    chosen.ringDirectory = options.pointee.ring_directory
   }
   return Opening.open(chosen, out: out).inC
 }

@@ -121,6 +121,18 @@ bool cbr_file_rename(const char *from, const char *to) {
 
 bool cbr_file_remove(const char *path) { return unlink(path) == 0; }
 
+bool cbr_file_is_own(int32_t file, const char *other) {
+  struct stat found, beside;
+  if (fstat(file, &found) != 0) return false;
+  return found.st_uid == geteuid() ||
+         (stat(other, &beside) == 0 && found.st_uid == beside.st_uid);
+}
+
+bool cbr_path_is_missing(const char *path) {
+  struct stat found;
+  return lstat(path, &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool cbr_directory_make(const char *path) {
   return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
