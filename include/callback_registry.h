@@ -170,7 +170,8 @@ typedef enum cbr_status {
   CBR_E_THREAD = -14,         /* not allowed on this thread */
   CBR_E_FORKED = -15,         /* inherited through fork */
   CBR_E_NOMEM = -16,          /* out of memory; nothing changed */
-  CBR_E_LIMIT = -17,          /* a limit of the library; nothing changed */
+  CBR_E_LIMIT = -17,          /* all 2^26 slots of the process are in use or
+                                 used up; nothing changed */
   CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
   CBR_E_UNSUPPORTED = -19,    /* not possible here; reserved likewise */
   CBR_E_USER = -1000          /* never made by the library: for callbacks to
