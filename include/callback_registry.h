@@ -236,7 +236,10 @@ enum {
   CBR_STRICT_LEAKS = 1u    /* print what is still live at close to stderr */
 };
 
-/* What becomes of an event for which its thread's memory has no room. */
+/* What becomes of an event for which its thread's memory has no room. None
+ * overwrites the oldest one: calls would cost other events. To keep the newest
+ * limit the history instead (max_calls, max_events), which forgets its oldest;
+ * so that no call waits there is COUNT, and so that nothing does, DROP. */
 enum {
   CBR_OVERFLOW_BLOCK = 1, /* it waits, block_timeout_ns at most; then a call is
                              counted, and another event lost */
