@@ -281,7 +281,19 @@ class Commands(unittest.TestCase):
                         if each["name"] == "ring files")
             self.assertEqual(finding["finding"], "none")
         self.assertEqual(len(list(self.rings.iterdir())), 2)
+        # Another history in its place knows nothing of them.
+        for file in self.path, self.path + "-wal", self.path + "-shm":
+            pathlib.Path(file).unlink(missing_ok=True)
+        self.close_one()
+        self.assertEqual(answer("recover", self.path)["recovered"], 0)
+        self.assertEqual(len(list(self.rings.iterdir())), 2)
+        # What was saved of the former one does.
+        (self.folder / "salvage").replace(self.path)
         self.assertEqual(answer("recover", self.path)["recovered"], 1)
+        self.assertEqual(len(list(self.rings.iterdir())), 1)
+        self.assertEqual(
+            self.query("SELECT label FROM in_flight_at_crash"),
+            "the victim\n")
 
     def test_rings_elsewhere_that_are_gone(self):
         """A5: a restart of the machine empties what is in memory."""

@@ -316,6 +316,23 @@ static void aRenamedHistoryFindsItsRings(void) {
   remove_scene();
 }
 
+/* A history of an earlier library has no table for it, and gets one. */
+static void aHistoryOfAnEarlierLibrary(void) {
+  make_scene();
+  reopen(&kept);
+  sqlite3 *database = look_into_(&kept);
+  EQUAL(SQLITE_OK, sqlite3_exec(database, "DROP TABLE ring_place", NULL, NULL,
+                                NULL));
+  sqlite3_close(database);
+  kill_one(&kept, false);
+  reopen(&kept);
+  kill_one(&kept, true);
+  reopen(&kept);
+  expect_crashes(&kept, 2);
+  EQUAL(0, count_files("", NULL));
+  remove_scene();
+}
+
 /* A database in the place of a removed one says where they are, too. */
 static void J41_theNewDatabaseKnowsThePlace(void) {
   char command[128];
@@ -648,6 +665,7 @@ int main(int count, char **arguments) {
   TEST(J2_theDeadOfBothChoices);
   TEST(aCopyLeavesTheRings);
   TEST(aRenamedHistoryFindsItsRings);
+  TEST(aHistoryOfAnEarlierLibrary);
   TEST(J41_theNewDatabaseKnowsThePlace);
   TEST(A5_aDirectoryThatIsGoneIsSaid);
   TEST(A5_unreadableRingsAreSetAside);
