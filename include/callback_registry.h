@@ -180,7 +180,8 @@ typedef enum cbr_status {
   CBR_E_THREAD = -14,         /* not allowed on this thread */
   CBR_E_FORKED = -15,         /* inherited through fork */
   CBR_E_NOMEM = -16,          /* out of memory; nothing changed */
-  CBR_E_LIMIT = -17,          /* a limit of the library; nothing changed */
+  CBR_E_LIMIT = -17,          /* all 2^26 slots of the process are in use or
+                                 used up; nothing changed */
   CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
   CBR_E_UNSUPPORTED = -19,    /* not possible here; reserved likewise */
   CBR_E_USER = -1000          /* never made by the library: for callbacks to
@@ -254,7 +255,10 @@ enum {
   CBR_STRICT_LEAKS = 1u    /* print what is still live at close to stderr */
 };
 
-/* What becomes of an event for which its thread's memory has no room. */
+/* What becomes of an event for which its thread's memory has no room. None
+ * overwrites the oldest one: calls would cost other events. To keep the newest
+ * limit the history instead (max_calls, max_events), which forgets its oldest;
+ * so that no call waits there is COUNT, and so that nothing does, DROP. */
 enum {
   CBR_OVERFLOW_BLOCK = 1, /* it waits, block_timeout_ns at most; then a call is
                              counted, and another event lost */
@@ -291,8 +295,9 @@ typedef struct cbr_registry_options {
   uint32_t level;           /* CBR_LEVEL_...; 0 is CBR_LEVEL_CALLS */
   uint32_t strictness;      /* CBR_STRICT_... flags */
   uint64_t ring_bytes;      /* memory for events of one thread not yet written,
-                               and so much disk, reserved beside history_path;
-                               0: 2 MiB; a power of two from 4 KiB to 1 GiB */
+                               and so much disk, reserved beside history_path
+                               or in ring_directory; 0: 2 MiB; a power of two
+                               from 4 KiB to 1 GiB */
   uint64_t calls_per_second; /* rows of single calls; beyond it calls are
                                counted; 0: 100 000; UINT64_MAX: no limit */
   uint64_t block_timeout_ns; /* how long an event other than a call waits for
@@ -300,9 +305,10 @@ typedef struct cbr_registry_options {
   /* How much the history keeps. What is beyond is deleted, the oldest first
    * and calls before other events, and its table `purge` says so. UINT64_MAX:
    * no limit. */
-  uint64_t max_bytes;        /* on the disk, with what is beside history_path;
-                                at least 4 MiB; 0: 1 GiB. The file keeps the
-                                size that it once had */
+  uint64_t max_bytes;        /* on the disk, with what is beside history_path
+                                or of it in ring_directory; at least 4 MiB; 0:
+                                1 GiB. The file keeps the size that it once
+                                had */
   uint64_t max_calls;        /* rows of calls, of which at least 8/9 stay; at
                                 least 10 000; 0: no limit, but in memory
                                 1 125 000 */
@@ -314,21 +320,28 @@ typedef struct cbr_registry_options {
   uint32_t events_overflow;  /* of other events; 0: BLOCK */
   cbr_history_changed history_changed; /* NULL: nobody is told */
   void *history_context;               /* passed on */
+  const char *ring_directory; /* where the files of events not yet written
+                                  are; NULL: beside history_path. See
+                                  cbr_registry_open */
   uint32_t emission_depth;   /* emissions that a thread may be inside at a
                                 time (cbr_emit); 0: 64 */
   uint32_t reserved;         /* 0 */
 } cbr_registry_options;
 #define CBR_REGISTRY_OPTIONS_INIT                                        \
   { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, NULL, NULL, 0, 0 }
+    0, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* Opens a registry and its history.
- *   options  borrowed; NULL: defaults, history in memory
+ *   options  borrowed, with all that it points to; NULL: defaults, history in
+ *            memory
  *   out      receives the registry
- * CBR_OK; CBR_E_INVALID options; CBR_E_NOMEM; CBR_E_LIMIT too many slots;
- * CBR_E_AUDIT the history cannot be opened: not a database, of another
- * program, of a newer version, not writable, or on a network file system
- * (cbr_last_error names the remedy; the file is left as it was).
+ * CBR_OK; CBR_E_INVALID options, of which ring_directory is of no use without
+ * history_path; CBR_E_NOMEM; CBR_E_LIMIT too many slots; CBR_E_AUDIT the
+ * history cannot be opened: not a database, of another program, of a newer
+ * version, not writable, or on a network file system; or ring_directory is no
+ * directory, cannot be written, has too long a name, or is on a full disk or
+ * on a network file system (cbr_last_error names the remedy; the file is left
+ * as it was, and none is made).
  * A history that is damaged is renamed, with its log, and another one made
  * that names it; the same is done while it is open, and when its file has been
  * removed or replaced. The table `fault` says so.
@@ -337,6 +350,23 @@ typedef struct cbr_registry_options {
  * survives the death of the process. Opening a history takes over what dead
  * processes have left. Where such a file cannot be made, the table `fault`
  * says so.
+ * With ring_directory the file is made there instead: on another disk, or in
+ * memory (/dev/shm), where it survives the process and not the machine.
+ * Programs, and registries of other histories, may name the same directory.
+ * It must exist, and is never removed. A file in it is of one process and one
+ * history: its name is random, ends with .ring, and nobody but the user may
+ * read it (0600). Others who may write there could remove it, if no sticky bit
+ * keeps them from that; a file of a user who owns neither the process nor the
+ * history is not believed. The history notes where the file is (its table
+ * ring_place): whoever opens it later, with any ring_directory or none, and
+ * the command "cbr recover" look there too. A copy of a history leaves the
+ * files alone, as long as that history is where it was. The library removes
+ * its file at close, and that of a dead process when all of it is written. A
+ * process that was killed while it opened a history may leave a file without
+ * events, which nobody looks for. A file that is not there, since the machine
+ * was restarted or a disk is not mounted, is named in `fault`, and looked for
+ * again at each opening. A history that this process has open already keeps
+ * the directory of its first opening.
  * Blocking: opens files; what dead processes have left is written first. */
 CBR_WARN_UNUSED
 cbr_status cbr_registry_open(const cbr_registry_options *options,
