@@ -824,7 +824,8 @@ typedef struct cbr_emission {
  * CBR_OK; CBR_STOPPED a handler ended the emission (result->stopped_by), or
  * the signal was ended meanwhile (CBR_NONE there); CBR_E_STALE the signal is
  * dead; CBR_E_DEPTH the thread is inside as many emissions as the registry's
- * emission_depth allows, and nobody was called. These two are recorded.
+ * emission_depth allows, and nobody was called. These two are recorded. In the
+ * child of a handler that forks the emission ends with CBR_E_FORKED.
  * No C++ exception may leave a handler; callback_registry.hpp carries it
  * around. longjmp: see cbr_unwind. Blocking: no. */
 cbr_status cbr_emit(cbr_signal signal, void *argument, cbr_emission *result);

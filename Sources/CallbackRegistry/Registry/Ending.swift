@@ -209,12 +209,18 @@ package enum Ending {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Whether what a slot belongs to is live.
+  /// Whether what a slot belongs to is live: its owner, and its signal.
   ///
   /// The lock is held.
   fileprivate func isLive(ownerOf slot: SlotPointer) -> Bool {
     let owner = slot.pointee.owner.load(ordering: .relaxed)
-    let word = Table.knownSlot(at: owner).pointee.word.load(
+    guard isLive(at: owner) else { return false }
+    guard let connection = slot.connection else { return true }
+    return isLive(at: Handle.index(of: connection.pointee.signal))
+  }
+
+  private func isLive(at index: UInt32) -> Bool {
+    let word = Table.knownSlot(at: index).pointee.word.load(
       ordering: .relaxed)
     return Handle.state(ofWord: word) == .live
   }
