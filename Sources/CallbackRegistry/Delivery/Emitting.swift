@@ -111,6 +111,7 @@ package enum Emitting {
         throw Access.absent(signal)
       }
       guard handle != Handle.none else { return nil }
+      Hook.listRead.reached(signal)
       guard let pin = thread.pin(handle) else { throw .noMemory }
       cbr_light_fence()
       let listSlot = Table.knownSlot(of: handle)
