@@ -146,7 +146,7 @@ package enum Emitting {
     let count = list.pointee.count.load(ordering: .acquiring)
     let mode = pinned.signal.pointee.mode.load(ordering: .relaxed)
     guard mode & Mode.blocked == 0 else {
-      result.blocked = UInt64(count)
+      result.blocked = UInt64(list.countLive(ofFirst: count))
       return .ok
     }
     var gone = 0
