@@ -6,6 +6,8 @@
  */
 #include "gates.h"
 
+#include <malloc.h>
+
 static cbr_registry registry;
 
 /* ---------------------------------------------------------------- handlers */
@@ -179,6 +181,42 @@ static void G6_nothingIsLeftWithoutMemory(void) {
   end(signal);
 }
 
+/* What ends, and what is refused, takes its memory along. Sanitizers, which
+ * have an eye on that themselves, answer 0 here. */
+static size_t memory_in_use(void) { return mallinfo2().uordblks; }
+
+static void come_and_go(cbr_registry quiet, struct counted *counted) {
+  cbr_signal signal = CBR_NONE, none;
+  cbr_slot slot = CBR_NONE;
+  cbr_owner owner = add_owner(quiet, "owner"), dead = add_owner(quiet, "dead");
+  end(dead);
+  EXPECT(CBR_E_STALE, cbr_signal_create(quiet, "signal", dead, &none));
+  EXPECT(CBR_OK, cbr_signal_create(quiet, "signal", owner, &signal));
+  EXPECT(CBR_OK, cbr_slot_create(quiet, "slot", owner, &slot));
+  cbr_token token = connect_to(signal, counted, 0, CBR_NONE), refused;
+  (void)connect_to(signal, counted, 1, owner);
+  EXPECT(CBR_E_STALE, try_connect(signal, counted, 0, dead, &refused));
+  EXPECT(CBR_OK, cbr_slot_set(slot, token));
+  EXPECT(CBR_OK, cbr_slot_set(slot, token));
+  end(token);
+  EXPECT(CBR_E_STALE, cbr_slot_set(slot, token));
+  end(owner);
+}
+
+static void G7_nothingLeaks(void) {
+  enum { TURNS = TIMES(10000, 300) };
+  struct counted counted = {0};
+  cbr_registry quiet = open_registry("quiet", CBR_LEVEL_OFF);
+  size_t before = 0;
+  for (int each = 0; each < 2 * TURNS; each++) {
+    if (each == TURNS) before = memory_in_use();
+    come_and_go(quiet, &counted);
+  }
+  CHECK(memory_in_use() < before + 8 * TURNS);
+  EQUAL(4 * TURNS, destroyed(&counted));
+  close_registry(quiet);
+}
+
 /* G17: a hundred thousand connections of one owner, to a hundred signals, and
  * as many slots that hold one of them: so many steps each, and one fence. */
 static void G17_manyConnectionsEndAtOnce(void) {
@@ -346,6 +384,7 @@ int main(void) {
   TEST(D4_mostOfTheListEndsInside);
   TEST(G2_nothingOfAListIsLeft);
   TEST(G6_nothingIsLeftWithoutMemory);
+  TEST(G7_nothingLeaks);
   TEST(G17_manyConnectionsEndAtOnce);
   TEST(G20_listIsReplacedBeforeItIsPinned);
   TEST(D12_churnOnFourThreads);

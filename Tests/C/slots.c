@@ -110,6 +110,41 @@ static void G19_deathClearsEverySlot(void) {
   EQUAL(0, statistics_of(registry).live_slots);
 }
 
+/* Slots let go of a token in any order, some before it dies. */
+static void G19_slotsLetGoInAnyOrder(void) {
+  enum { SLOTS = 4 };
+  for (int order = 0; order < SLOTS * SLOTS * SLOTS; order++) {
+    WITHIN("order %d", order);
+    struct counted counted = {0};
+    cbr_token token = add_plain(&counted, CBR_NONE);
+    told told = {0};
+    cbr_token observer = add_observer(&told);
+    cbr_slot slots[SLOTS];
+    for (int each = 0; each < SLOTS; each++) {
+      slots[each] = add_slot("delegate", CBR_NONE);
+      EXPECT(CBR_OK, cbr_slot_set(slots[each], token));
+      EXPECT(CBR_OK, cbr_slot_on_clear(slots[each], observer));
+    }
+    bool has_let_go[SLOTS] = {false};
+    for (int which = order, step = 0; step < 3; step++, which /= SLOTS) {
+      EXPECT(CBR_OK, cbr_slot_set(slots[which % SLOTS], CBR_NONE));
+      has_let_go[which % SLOTS] = true;
+    }
+    int holding = 0;
+    for (int each = 0; each < SLOTS; each++) {
+      EQUAL(has_let_go[each] ? CBR_NONE : token, cbr_slot_get(slots[each]));
+      if (!has_let_go[each]) holding++;
+    }
+    end(token);
+    EQUAL(holding, told.times);
+    for (int each = 0; each < SLOTS; each++) {
+      EQUAL(CBR_NONE, cbr_slot_get(slots[each]));
+      end(slots[each]);
+    }
+    end(observer);
+  }
+}
+
 static void G19_oneShotClearsItsSlot(void) {
   struct counted counted = {0};
   cbr_registration what = CBR_REGISTRATION_INIT;
@@ -291,6 +326,7 @@ int main(void) {
   registry = open_registry("slots", test_level());
   TEST(G19_slotHoldsOneToken);
   TEST(G19_deathClearsEverySlot);
+  TEST(G19_slotsLetGoInAnyOrder);
   TEST(G19_oneShotClearsItsSlot);
   TEST(G19_slotOfAnInterface);
   TEST(G1_slotsRefuseWhatIsNotTheirs);
