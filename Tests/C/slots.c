@@ -145,6 +145,27 @@ static void G19_slotsLetGoInAnyOrder(void) {
   }
 }
 
+/* What a slot held that has ended, and what took its place, are strangers. */
+static void G16_endedSlotIsForgotten(void) {
+  struct counted counted = {0};
+  cbr_registry small = open_registry("small", test_level());
+  cbr_token one = add(small, "one", &counted, false, CBR_NONE);
+  cbr_token two = add(small, "two", &counted, false, CBR_NONE);
+  cbr_slot former, slot = CBR_NONE;
+  EXPECT(CBR_OK, cbr_slot_create(small, "former", CBR_NONE, &former));
+  EXPECT(CBR_OK, cbr_slot_set(former, one));
+  end(former);
+  for (int each = 0; each < 5000 && slot_of(slot) != slot_of(former); each++)
+    EXPECT(CBR_OK, cbr_slot_create(small, "slot", CBR_NONE, &slot));
+  EQUAL(slot_of(former), slot_of(slot));
+  EXPECT(CBR_OK, cbr_slot_set(slot, two));
+  end(one);
+  EQUAL(two, cbr_slot_get(slot));
+  end(two);
+  EQUAL(CBR_NONE, cbr_slot_get(slot));
+  close_registry(small);
+}
+
 static void G19_oneShotClearsItsSlot(void) {
   struct counted counted = {0};
   cbr_registration what = CBR_REGISTRATION_INIT;
@@ -327,6 +348,7 @@ int main(void) {
   TEST(G19_slotHoldsOneToken);
   TEST(G19_deathClearsEverySlot);
   TEST(G19_slotsLetGoInAnyOrder);
+  TEST(G16_endedSlotIsForgotten);
   TEST(G19_oneShotClearsItsSlot);
   TEST(G19_slotOfAnInterface);
   TEST(G1_slotsRefuseWhatIsNotTheirs);
