@@ -716,8 +716,9 @@ cbr_status cbr_object_died(cbr_registry registry, const void *object);
 /* ---------------------------------------------------------------- Slots -- */
 
 /* Makes a slot: a delegate property of some object. It holds one token, and
- * reads as empty from the moment that token dies (G19). Any number of slots may
- * hold one token. A slot is ended by cbr_invalidate; it holds nothing alive.
+ * reads as empty from the moment that token dies (G19). Any number of slots
+ * may hold one token. A slot is ended by cbr_invalidate; it holds nothing
+ * alive.
  *   label  at most 255 bytes; NULL: ""
  *   owner  what it belongs to and ends with; CBR_NONE: the registry
  *   out    receives the slot
@@ -756,8 +757,8 @@ typedef void (*cbr_slot_cleared)(void *context, cbr_slot slot,
                                  cbr_token token);
 
 /* Names the token that is called, as a cbr_slot_cleared, when the slot's token
- * dies; not when cbr_slot_set replaces it. It is called by the thread that ends
- * the token, with no lock held, before the ending function returns.
+ * dies; not when cbr_slot_set replaces it. It is called by the thread that
+ * ends the token, with no lock held, before the ending function returns.
  *   observer  a function's token of the same registry; CBR_NONE: nobody
  * CBR_OK; CBR_E_STALE; CBR_E_KIND; CBR_E_FOREIGN. One that is dead by then is
  * refused, and the refusal recorded. */

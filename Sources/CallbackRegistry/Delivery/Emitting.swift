@@ -104,6 +104,7 @@ package enum Emitting {
         throw Access.absent(signal)
       }
       guard handle != Handle.none else { return nil }
+      Hook.listRead.reached(signal)
       guard let pin = thread.pin(handle) else { throw .noMemory }
       cbr_light_fence()
       let listSlot = Table.knownSlot(of: handle)
@@ -138,7 +139,7 @@ package enum Emitting {
     let count = list.pointee.count.load(ordering: .acquiring)
     let mode = pinned.signal.pointee.mode.load(ordering: .relaxed)
     guard mode & Mode.blocked == 0 else {
-      result.blocked = UInt64(count)
+      result.blocked = UInt64(list.countLive(ofFirst: count))
       return .ok
     }
     let cell = thread.handlerCell

@@ -43,6 +43,7 @@ package enum Hook: Int32 {
   case ringsRemoved = 32
   case segmentAdded = 33
   case rowsPurged = 34
+  case listRead = 35
 
   @inline(__always)
   package func reached(_ handle: UInt64) {
