@@ -505,6 +505,36 @@ static void G11_jumpOutOfADelegate(void) {
   }
 }
 
+/* A delegate that forks: the child goes on behind what was told, and finds
+ * everything to be its parent's. */
+static void fork_inside(delegate *self, char what) {
+  if (what != 'd') return;
+  pid_t child = fork();
+  if (child != 0) {
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    EQUAL(0, status);
+    return;
+  }
+  alarm(20);
+  EXPECT(CBR_E_FORKED, cbr_task_complete(self->task, 0));
+  EXPECT(CBR_E_FORKED, cbr_session_finish(self->session));
+}
+
+static void H1_delegateForks(void) {
+  delegate it = {.act = fork_inside};
+  pid_t parent = getpid();
+  add_delegate(&it, whole);
+  cbr_session session = add_session(&it, CBR_NONE);
+  cbr_task task = add_task(session);
+  (void)cbr_task_data(task, "1", 1);
+  if (getpid() != parent) _exit(failures_of_test != 0);
+  EXPECT(CBR_OK, cbr_task_complete(task, 0));
+  EXPECT(CBR_OK, cbr_session_finish(session));
+  expect_told(&it, "dci");
+  end_delegate(&it);
+}
+
 /* F1: every mixture of finish and cancel, from 1 and 4 threads. */
 enum { ENDERS = 4 };
 static pthread_barrier_t together;
@@ -668,6 +698,7 @@ int main(void) {
   TEST(G23_successorEndsFirst);
   TEST(G27_neverAnswered);
   TEST(G11_jumpOutOfADelegate);
+  TEST(H1_delegateForks);
   TEST(F1_everyMixture);
   TEST(G6_failuresTakeNothing);
   TEST(G1_sessionsRefuseWhatIsNotTheirs);

@@ -34,12 +34,11 @@ struct SessionDelivery {
   /// The caller has begun to deliver; when it returns the session may be gone.
   static func run(
     _ session: SessionPointer, _ access: borrowing Access,
-    first: (SessionDelivery) -> Void = { _ in }
+    first: (SessionDelivery) -> Status = { _ in .ok }
   ) {
     let delivery = SessionDelivery(
       session: session, registry: access.registry, thread: access.thread)
-    first(delivery)
-    delivery.deliverAll()
+    if first(delivery) != .forked { delivery.deliverAll() }
   }
 
   /// Goes on for a thread that has jumped out of what it was telling.
@@ -55,7 +54,9 @@ struct SessionDelivery {
   private func deliverAll() {
     while true {
       let event = registry.pointee.lock.locked { session.takeEvent() }
-      guard let event, conclude(event, tell(event)) else { return }
+      guard let event else { return }
+      let status = tell(event)
+      guard status != .forked, conclude(event, status) else { return }
     }
   }
 
@@ -104,6 +105,8 @@ struct SessionDelivery {
     }
     let pin = thread.pinSpare(handle)
     body(call)
+    // A delegate has forked: in the child nothing is the thread's any more.
+    guard ThreadPointer.current == thread else { return .forked }
     if let pin { Entering.withdraw(pin, handle, thread: thread) }
     _ = Leaving.leave(&call)
     return status
@@ -149,8 +152,10 @@ struct SessionDelivery {
   /// Tells of data that has not been copied.
   func tellDirectly(
     _ task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
-  ) {
-    concludeData(task, size: size, tellData(task, bytes, size: size))
+  ) -> Status {
+    let status = tellData(task, bytes, size: size)
+    if status != .forked { concludeData(task, size: size, status) }
+    return status
   }
 
   private func tellData(
