@@ -11,6 +11,7 @@ package enum HandleKind: UInt8 {
   case lease = 4
   case slot = 5
   case signal = 6
+  case queue = 7
   /// A signal's connections at one time; never given out.
   case list = 15
 }
@@ -24,6 +25,7 @@ extension HandleKind {
     case .lease: "lease"
     case .slot: "slot"
     case .signal: "signal"
+    case .queue: "queue"
     case .list: "list"
     }
   }

@@ -43,6 +43,11 @@ package enum Hook: Int32 {
   case ringsRemoved = 32
   case segmentAdded = 33
   case rowsPurged = 34
+  case messagePosted = 35
+  case posterBlocked = 36
+  case messageTaken = 37
+  case deliveryEnding = 38
+  case messageDropped = 39
 
   @inline(__always)
   package func reached(_ handle: UInt64) {

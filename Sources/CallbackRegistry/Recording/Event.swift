@@ -44,6 +44,12 @@ package enum EventKind: UInt8 {
   /// A signal or connection was blocked; the argument is how often it is now.
   case blocked = 19
   case unblocked = 20
+  /// Messages of a queue that were not delivered, to a token in a row: payload
+  /// is the token, how many, and the number of the first; the argument is why,
+  /// a status.
+  case undelivered = 24
+  /// A queue's counts so far: payload is `QueueCounts.payload`.
+  case queueCounted = 25
   /// Payload of the event before it.
   case continuation = 255
 }
@@ -77,7 +83,7 @@ package enum EventLayout {
 
   /// Whether records of this kind begin an event.
   package static func isRecorded(_ kind: UInt8) -> Bool {
-    kind >= EventKind.call.rawValue && kind <= EventKind.unblocked.rawValue
+    kind >= EventKind.call.rawValue && kind <= EventKind.queueCounted.rawValue
   }
 
   package static func kind(ofHead head: UInt64) -> UInt8 {

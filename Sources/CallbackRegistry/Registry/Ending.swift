@@ -331,6 +331,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       pointee.ended += 1
       clearHolders(of: word, slot: slot, reason: reason, into: &chain)
     case .slot: letGo(slot)
+    case .queue: slot.queueRecord?.stop()
     default: break
     }
     return true

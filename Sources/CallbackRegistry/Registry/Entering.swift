@@ -71,12 +71,20 @@ package enum Entering {
     } catch {
       return thread.fail(error, about: token)
     }
+    let status = attempt(token, demand, slot, thread: thread, call: call)
+    return status == .ok ? .ok : refuse(token, status, thread: thread)
+  }
+
+  /// The same of a token whose slot is known; the caller tells of a failure.
+  @inline(__always)
+  static func attempt(
+    _ token: UInt64, _ demand: Demand, _ slot: SlotPointer,
+    thread: ThreadPointer, call: CallPointer
+  ) -> Status {
     while true {
       let mode = slot.pointee.mode.load(ordering: .relaxed)
       let began = mode & Mode.timed != 0 ? Ticks.now : 0
-      guard let pin = thread.pin(token) else {
-        return refuse(token, .noMemory, thread: thread)
-      }
+      guard let pin = thread.pin(token) else { return .noMemory }
       Hook.enterPinned.reached(token)
       cbr_light_fence()
       let checked = slot.after(ticks: began)
@@ -84,7 +92,7 @@ package enum Entering {
       Hook.enterChecked.reached(token)
       guard word == token else {
         withdraw(pin, token, thread: thread)
-        return refuse(token, reason(of: token, slot), thread: thread)
+        return reason(of: token, slot)
       }
       // The mode is this token's only now. Its level may have been switched.
       let now = slot.pointee.mode.load(ordering: .relaxed)
@@ -126,7 +134,7 @@ package enum Entering {
     guard status == .ok else {
       withdraw(entry.pin, entry.token, thread: thread)
       call.pointee.disposition = disposition
-      return refuse(entry.token, status, thread: thread)
+      return status
     }
     thread.begin(
       call, token: entry.token, slot: entry.slot, pin: entry.pin,

@@ -65,6 +65,11 @@ package enum Finishing {
     let handle = Handle.handle(
       ofWord: slot.pointee.word.load(ordering: .relaxed))
     let destroy = slot.pointee.destroy
+    if Handle.kind(of: handle) == .queue {
+      let pin = access.thread.pinSpare(handle)
+      slot.queueRecord?.dropAll(handle, thread: access.thread)
+      if let pin { access.thread.unpin(pin) }
+    }
     if let destroy {
       // Marks the thread as being inside, for those that wait (Waiting.swift).
       let pin = access.thread.pinSpare(handle)
@@ -85,6 +90,7 @@ package enum Finishing {
       Memory.release(UnsafeMutableRawPointer(mutating: slot.pointee.function))
     case .signal: slot.signalRecord?.destroy()
     case .list: slot.connectionList?.destroy()
+    case .queue: slot.queueRecord?.destroy()
     default: break
     }
   }
@@ -109,6 +115,9 @@ package enum Finishing {
     _ access: borrowing Access
   ) {
     guard slot.isKnownToHistory else { return }
+    if let queue = slot.queueRecord, Handle.kind(of: handle) == .queue {
+      queue.recordCounts(handle, thread: access.thread)
+    }
     let counts =
       Handle.kind(of: handle) == .token
       ? CallCells.settle(handle) : CallCounts()

@@ -269,6 +269,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         ordering: .relaxed)
       detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
       slot.pointee.mode.store(new.mode, ordering: .relaxed)
+      out.pointee = handle
       fill(slot, detail)
       if let place = new.place {
         connect(place, at: taken.index, slot, detail)
@@ -283,7 +284,6 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       if new.object != 0 {
         pointee.objects.set(new.object, to: UInt64(taken.index))
       }
-      out.pointee = handle
       slot.pointee.word.store(handle, ordering: .releasing)
       return .ok
     }

@@ -68,6 +68,7 @@ struct LiveCounts {
   var leases: UInt64 = 0
   var slots: UInt64 = 0
   var signals: UInt64 = 0
+  var queues: UInt64 = 0
 
   mutating func change(_ kind: HandleKind?, by difference: Int) {
     let difference = UInt64(bitPattern: Int64(difference))
@@ -77,6 +78,7 @@ struct LiveCounts {
     case .lease: leases &+= difference
     case .slot: slots &+= difference
     case .signal: signals &+= difference
+    case .queue: queues &+= difference
     case .registry, .list, nil: break
     }
   }

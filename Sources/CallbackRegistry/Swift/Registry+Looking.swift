@@ -16,6 +16,8 @@
         case slot
         /// A list of callbacks that are called together, made by C.
         case signal
+        /// A place where calls are delivered, made by C.
+        case queue
       }
 
       /// Its number.
@@ -138,6 +140,7 @@
       case .lease: kind = .lease
       case .slot: kind = .slot
       case .signal: kind = .signal
+      case .queue: kind = .queue
       case .registry, .list, nil: return nil
       }
       handle = item.handle
