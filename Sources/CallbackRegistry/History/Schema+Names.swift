@@ -12,13 +12,14 @@ extension Schema {
       (7, 'settled'), (8, 'refused'), (9, 'leased'), (10, 'lease ended'),
       (11, 'abandoned'), (12, 'counted'), (13, 'aggregated'),
       (14, 'level changed'), (15, 'note'), (16, 'forked'), (17, 'slot set'),
-      (18, 'slot cleared'), (19, 'blocked'), (20, 'unblocked');
+      (18, 'slot cleared'), (19, 'blocked'), (20, 'unblocked'),
+      (24, 'undelivered'), (25, 'queue counted');
 
     CREATE TABLE handle_kind (kind INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;
     INSERT INTO handle_kind VALUES
       (1, 'registry'), (2, 'token'), (3, 'owner'), (4, 'lease'),
-      (5, 'slot'), (6, 'signal');
+      (5, 'slot'), (6, 'signal'), (7, 'queue');
 
     CREATE TABLE level (level INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
     INSERT INTO level VALUES

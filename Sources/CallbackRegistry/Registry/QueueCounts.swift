@@ -26,6 +26,11 @@ package struct QueueCounts {
   package var blocked: UInt64 = 0
 
   package init() {}
+
+  /// Grows with whatever becomes of a message.
+  var progress: UInt64 {
+    2 &* posted &+ merged &- waiting &- taken
+  }
 }
 
 /// Messages in a row that were dropped for one reason, for one token.

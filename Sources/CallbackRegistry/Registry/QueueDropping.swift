@@ -138,11 +138,17 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     }
   }
 
-  /// Tells the history the counts so far.
+  /// Tells the history the counts so far, if they are new to it.
   func recordCounts(_ handle: UInt64, thread: ThreadPointer) {
     tellDrops(handle, thread: thread)
     guard let registry = pointee.registry else { return }
-    let counts = pointee.monitor.locked { countsNow() }
+    let counts: QueueCounts? = pointee.monitor.locked {
+      let counts = countsNow()
+      guard pointee.toldProgress != counts.progress else { return nil }
+      pointee.toldProgress = counts.progress
+      return counts
+    }
+    guard let counts else { return }
     registry.record(
       .queueCounted, handle, counts: counts, thread: thread)
   }

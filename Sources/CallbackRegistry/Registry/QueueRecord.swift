@@ -80,6 +80,8 @@ package struct QueueRecord: ~Copyable {
   /// Full posts that do without a search for dead tokens.
   var skips: UInt64 = 0
   var drops = DropRun()
+  /// What the history was told last, as a sum that only grows.
+  var toldProgress: UInt64?
   package var isEnded = false
   /// Nothing more is posted; it ends when what waits has been delivered.
   package var isFinishing = false
