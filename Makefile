@@ -5,6 +5,7 @@
 #   make test         every test; the last line counts them
 #   make fuzz         looks for bytes that break what reads them (SECONDS=30)
 #   make bench        the benchmarks
+#   make matrix       what may happen during an emission, here and elsewhere
 #   make install      into PREFIX (/usr/local), below DESTDIR if that is set
 #   make uninstall    removes what install put there
 #   make clean
@@ -14,7 +15,7 @@ VERSION := 0.1.0
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
-.PHONY: all lib demo test bench install uninstall clean
+.PHONY: all lib demo test bench matrix install uninstall clean
 
 all: lib build/bin/cbr
 
@@ -139,6 +140,11 @@ bench:
 	$(MAKE) all
 	Benchmarks/run.sh
 
+matrix:
+	packaging/install-packages matrix
+	$(MAKE) lib
+	Comparison/matrix.py
+
 # ------------------------------------------------------------------ Testing --
 
 # Each part appends the numbers of its passed and failed tests to this file.
@@ -149,7 +155,7 @@ test_parts := test-build test-command test-documentation \
   test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
   test-swift test-swift-fallback test-swift-tsan test-swift-asan \
-  test-fuzz test-model test-examples test-demo lint
+  test-fuzz test-model test-examples test-demo test-matrix lint
 .PHONY: test-programs swift-tests $(test_parts)
 
 # Everything is compiled first, on two cores; then the parts run one by one.
@@ -393,6 +399,10 @@ test-examples: $(examples)
 
 test-demo: lib
 	$(call each,$(wildcard Examples/*/run.sh))
+
+# With the peers that are installed.
+test-matrix: lib
+	$(part) Comparison/matrix.py --check
 
 lint:
 	$(part) swift format lint --strict --recursive Package.swift Sources Tests

@@ -17,15 +17,19 @@
 //   in C. Nothing throws but what you ask to (cbr::check), your own callables
 //   and std::string.
 // Exceptions.  One that leaves a callable passes through call and guard to
-//   the caller; the call is left on the way.
+//   the caller; the call is left on the way. One that leaves a handler of a
+//   signal is kept, ends the emission, and is thrown out of signal::emit: it
+//   never passes through the library.
 // Signatures.  R(A...) names the callable as the caller sees it. Underneath it
 //   is a function R (*)(void *context, A...), and its signature makes a type
 //   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
 //   what is another one.
-// Wrappers.  registry, owner and registration own one handle each, can be
-//   moved and not copied, and convert to the handle, so that every function
-//   of the C header takes them. Like std::unique_ptr, one wrapper is not for
-//   two threads at once; the handle that it holds is.
+// Wrappers.  registry, owner, registration, slot, signal and connection own
+//   one handle each, can be moved and not copied, and convert to the handle,
+//   so that every function of the C header takes them. Like std::unique_ptr,
+//   a wrapper is not changed by one thread while another uses it; the handle
+//   that it holds is for any, and so are a signal's connect and emit, and a
+//   slot's set, token and call.
 // Destructors.  They end their handle and wait without limit for what is
 //   running on other threads. A destructor cannot say CBR_DEFERRED or
 //   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first.
@@ -38,6 +42,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -46,9 +51,14 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
+
+#if defined(__GLIBCXX__) && defined(__cpp_exceptions)
+#include <cxxabi.h>
+#endif
 
 namespace cbr {
 
@@ -550,6 +560,38 @@ struct about {
   const char *file;
 };
 
+namespace detail {
+
+// Moves a callable to the heap and has it registered, to be deleted by its
+// destroy. On failure nothing is left of it.
+template <class Callable, class Register>
+cbr_status add_callable(const about &what, cbr_function function,
+                        Callable &&callable, Register &&register_it) {
+  using stored = std::decay_t<Callable>;
+  std::unique_ptr<stored> context(
+      new (std::nothrow) stored(std::forward<Callable>(callable)));
+  if (!context) return CBR_E_NOMEM;
+
+  cbr_registration made = CBR_REGISTRATION_INIT;
+  made.label = what.label;
+  made.function = function;
+  made.context = context.get();
+  made.destroy = [](void *its_context) {
+    delete static_cast<stored *>(its_context);
+  };
+  made.owner = what.owner;
+  made.flags = what.flags;
+  made.level = what.level;
+  made.line = what.line;
+  made.file = what.file;
+
+  cbr_status status = register_it(made);
+  if (status == CBR_OK) context.release();
+  return status;
+}
+
+}  // namespace detail
+
 // A callback that is ended with its wrapper.
 class registration : public detail::owned<cbr_invalidate_wait> {
  public:
@@ -563,36 +605,17 @@ class registration : public detail::owned<cbr_invalidate_wait> {
   template <class Signature, class Callable>
   [[nodiscard]] cbr_status bind(cbr_registry registry, const about &what,
                                 Callable &&callable) {
-    using stored = std::decay_t<Callable>;
-    using signature = detail::signature<Signature>;
-    static_assert(signature::template accepts<stored>,
-                  "the callable cannot be called with this signature");
+    return add<Signature>(registry, what, type_tag<Signature>,
+                          std::forward<Callable>(callable));
+  }
 
-    std::unique_ptr<stored> context(
-        new (std::nothrow) stored(std::forward<Callable>(callable)));
-    if (!context) return CBR_E_NOMEM;
-
-    cbr_registration made = CBR_REGISTRATION_INIT;
-    made.label = what.label;
-    made.function = CBR_FUNCTION_CAST_(
-        cbr_function, &signature::template invoke<stored>);
-    made.context = context.get();
-    made.destroy = [](void *its_context) {
-      delete static_cast<stored *>(its_context);
-    };
-    made.owner = what.owner;
-    made.type_tag = type_tag<Signature>;
-    made.flags = what.flags;
-    made.level = what.level;
-    made.line = what.line;
-    made.file = what.file;
-
-    cbr_token token;
-    cbr_status status = cbr_register(registry, &made, &token);
-    if (status != CBR_OK) return status;
-    context.release();
-    adopt(token);
-    return CBR_OK;
+  // The same without a type tag: for what is called from C, by cbr_enter, and
+  // for what cbr_slot_on_clear names, which is a void(cbr_slot, cbr_token).
+  template <class Signature, class Callable>
+  [[nodiscard]] cbr_status bind_untagged(cbr_registry registry,
+                                         const about &what,
+                                         Callable &&callable) {
+    return add<Signature>(registry, what, 0, std::forward<Callable>(callable));
   }
 
   // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
@@ -600,6 +623,291 @@ class registration : public detail::owned<cbr_invalidate_wait> {
                  std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
     return finish(reason, timeout_ns);
   }
+
+ private:
+  template <class Signature, class Callable>
+  cbr_status add(cbr_registry registry, const about &what, std::uint64_t tag,
+                 Callable &&callable) {
+    using stored = std::decay_t<Callable>;
+    using signature = detail::signature<Signature>;
+    static_assert(signature::template accepts<stored>,
+                  "the callable cannot be called with this signature");
+    cbr_token token;
+    cbr_status status = detail::add_callable(
+        what,
+        CBR_FUNCTION_CAST_(cbr_function, &signature::template invoke<stored>),
+        std::forward<Callable>(callable), [&](cbr_registration &made) {
+          made.type_tag = tag;
+          return cbr_register(registry, &made, &token);
+        });
+    if (status == CBR_OK) adopt(token);
+    return status;
+  }
+};
+
+// -------------------------------------------------------------- Slots --
+
+// A delegate property: holds one callback, and is empty once that has died
+// (G19). A member of the object whose delegate it is.
+//
+//   cbr::slot delegate;
+//   cbr::check(delegate.create(registry, "delegate of a view"));
+//   delegate.set(controller);  // a cbr::registration, or any token
+//   bool may = delegate.call<bool()>().value_or(true);
+class slot : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // As cbr_slot_create; a slot that the wrapper held is ended.
+  [[nodiscard]] cbr_status create(cbr_registry registry, const char *label,
+                                  cbr_owner owner = CBR_NONE) {
+    cbr_slot created;
+    cbr_status status = cbr_slot_create(registry, label, owner, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // As cbr_slot_set; CBR_NONE empties it.
+  cbr_status set(cbr_token token) noexcept {
+    return cbr_slot_set(*this, token);
+  }
+
+  // As cbr_slot_get: CBR_NONE when it is empty.
+  cbr_token token() const noexcept { return cbr_slot_get(*this); }
+
+  // As cbr_slot_on_clear, of a token of bind_untagged<void(cbr_slot,
+  // cbr_token)>.
+  cbr_status on_clear(cbr_token observer) noexcept {
+    return cbr_slot_on_clear(*this, observer);
+  }
+
+  // Calls the callback that it holds, as cbr::call does. CBR_EMPTY it holds
+  // none, of which nothing is recorded; CBR_E_STALE the slot is dead.
+  template <class Signature, class... Arguments>
+  auto call(Arguments &&...arguments) const {
+    const cbr_token held = token();
+    if (held != CBR_NONE)
+      return cbr::call<Signature>(held, std::forward<Arguments>(arguments)...);
+    outcome<typename detail::signature<Signature>::result> refused;
+    refused.status = cbr_is_live(*this) ? CBR_EMPTY : CBR_E_STALE;
+    return refused;
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+};
+
+// ------------------------------------------------------------ Signals --
+
+// A signal's handler, which is ended with its wrapper: when that is gone,
+// nothing of it is running on another thread.
+class [[nodiscard]] connection : public detail::owned<cbr_invalidate_wait> {
+ public:
+  connection() noexcept = default;
+
+  // Whether it was connected, and not released; it may have ended meanwhile
+  // (cbr_is_live).
+  explicit operator bool() const noexcept {
+    return cbr_handle(*this) != CBR_NONE;
+  }
+
+  // Why not: what signal::connect came to.
+  cbr_status status() const noexcept { return status_; }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+
+ private:
+  template <class...>
+  friend class signal;
+
+  connection(cbr_status status, cbr_token token) noexcept : status_(status) {
+    adopt(token);
+  }
+
+  cbr_status status_ = CBR_E_INVALID;
+};
+
+// What an emission did (cbr_emission), and its status, as of cbr_emit.
+struct emission : cbr_emission {
+  cbr_status status;
+
+  explicit operator bool() const noexcept { return status == CBR_OK; }
+};
+
+// Callables that are called together (G20).
+//
+//   cbr::signal<const document &> changed;
+//   cbr::check(changed.create(registry, "changed"));
+//   cbr::connection shown = changed.connect(
+//       {"preview", owner}, [&](const document &it) { show(it); });
+//   changed.emit(document);
+//
+// Handlers share the arguments: one that is passed by value, which the signal
+// has as T, reaches each as a const T &, and one that it has as T & as that. A
+// handler answers nothing, or a cbr_disposition.
+//
+// Its handle is for cbr_block, cbr_invalidate, cbr_explain and the like:
+// cbr_emit and cbr_connect of C code know nothing of the arguments.
+template <class... Arguments>
+class signal : public detail::owned<cbr_invalidate_wait> {
+  static_assert(!(std::is_rvalue_reference_v<Arguments> || ...),
+                "several handlers cannot all be given what may be moved from");
+
+ public:
+  // As cbr_signal_create; a signal that the wrapper held is ended.
+  [[nodiscard]] cbr_status create(cbr_registry registry, const char *label,
+                                  cbr_owner owner = CBR_NONE) {
+    cbr_signal created;
+    cbr_status status = cbr_signal_create(registry, label, owner, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // Connects a callable.
+  //   what      "label", or {"label", owner, flags, level}; CBR_ONE_SHOT and
+  //             CBR_THREAD_BOUND are flags
+  //   callable  copied or moved to the heap; deleted exactly once, when the
+  //             connection has ended and no call of it is running (G7)
+  //   priority  higher ones are called first
+  // The connection's status is as of cbr_connect, CBR_E_NOMEM included. Throws
+  // only what copying the callable does.
+  template <class Callable>
+  connection connect(const about &what, Callable &&callable,
+                     std::int32_t priority = 0) const {
+    using stored = std::decay_t<Callable>;
+    static_assert(std::is_invocable_v<stored &, passed<Arguments>...>,
+                  "the callable cannot be called with these arguments");
+    cbr_connection_options options = CBR_CONNECTION_OPTIONS_INIT;
+    options.priority = priority;
+    cbr_token token = CBR_NONE;
+    cbr_status status = detail::add_callable(
+        what, CBR_FUNCTION_CAST_(cbr_function, &handle<stored>),
+        std::forward<Callable>(callable), [&](cbr_registration &made) {
+          return cbr_connect(*this, &made, &options, &token);
+        });
+    return connection(status, token);
+  }
+
+  // Connects a method. The object must outlive the connection: end it, or the
+  // owner that what names, in the object's destructor.
+  template <class Object, class Method,
+            class = std::enable_if_t<
+                std::is_member_function_pointer_v<Method>>>
+  connection connect(const about &what, Object *object, Method method,
+                     std::int32_t priority = 0) const {
+    return connect(
+        what,
+        [object, method](passed<Arguments>... arguments) {
+          return std::invoke(method, object, arguments...);
+        },
+        priority);
+  }
+
+  // Calls the handlers, as cbr_emit. What leaves one of them as an exception
+  // ends the emission and is thrown from here.
+  emission emit(Arguments... arguments) const {
+    emitted what{{arguments...}, nullptr};
+    emission result{CBR_EMISSION_INIT, CBR_OK};
+    result.status = cbr_emit(*this, &what, &result);
+#if defined(__cpp_exceptions)
+    if (what.thrown) std::rethrow_exception(std::move(what.thrown));
+#endif
+    return result;
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+
+ private:
+  // What a handler is given.
+  template <class T>
+  using passed = std::conditional_t<std::is_reference_v<T>, T, const T &>;
+
+  // An emission's argument: what cbr_emit passes on.
+  struct emitted {
+    std::tuple<passed<Arguments>...> arguments;
+    std::exception_ptr thrown;
+  };
+
+  template <class Callable>
+  static cbr_disposition handle(void *context, void *argument) {
+    auto &callable = *static_cast<Callable *>(context);
+    auto &what = *static_cast<emitted *>(argument);
+#if defined(__cpp_exceptions)
+    try {
+      return answer(callable, what);
+#if defined(__GLIBCXX__)
+    } catch (abi::__forced_unwind &) {
+      throw;  // the thread is ending, by pthread_exit or pthread_cancel
+#endif
+    } catch (...) {
+      what.thrown = std::current_exception();
+      return CBR_STOP;
+    }
+#else
+    return answer(callable, what);
+#endif
+  }
+
+  template <class Callable>
+  static cbr_disposition answer(Callable &callable, emitted &what) {
+    using result = std::invoke_result_t<Callable &, passed<Arguments>...>;
+    static_assert(std::is_void_v<result> || std::is_enum_v<result> ||
+                      std::is_same_v<result, cbr_disposition>,
+                  "a handler answers nothing, or a cbr_disposition");
+    if constexpr (std::is_void_v<result>) {
+      std::apply(callable, what.arguments);
+      return CBR_CONTINUE;
+    } else {
+      return static_cast<cbr_disposition>(
+          std::apply(callable, what.arguments));
+    }
+  }
+};
+
+// Keeps a signal or one connection from being called until it goes out of
+// scope. Several may overlap: blocking is counted.
+class [[nodiscard]] blocked {
+ public:
+  // As cbr_block, whose status status() has.
+  explicit blocked(cbr_handle handle) noexcept
+      : handle_(handle), status_(cbr_block(handle)) {}
+
+  blocked(blocked &&other) noexcept
+      : handle_(other.handle_),
+        status_(std::exchange(other.status_, CBR_E_INVALID)) {}
+  blocked &operator=(blocked &&other) noexcept {
+    if (this == &other) return *this;
+    unblock();
+    handle_ = other.handle_;
+    status_ = std::exchange(other.status_, CBR_E_INVALID);
+    return *this;
+  }
+  ~blocked() { unblock(); }
+
+  // Whether it blocks: not unblocked, not moved away.
+  explicit operator bool() const noexcept { return status_ == CBR_OK; }
+
+  // Why not. CBR_E_INVALID once it was unblocked or moved away.
+  cbr_status status() const noexcept { return status_; }
+
+  // Unblocks early. As cbr_unblock.
+  cbr_status unblock() noexcept {
+    if (std::exchange(status_, CBR_E_INVALID) != CBR_OK) return CBR_E_INVALID;
+    return cbr_unblock(handle_);
+  }
+
+ private:
+  cbr_handle handle_;
+  cbr_status status_;
 };
 
 // ------------------------------------------------------------ Looking --

@@ -16,6 +16,11 @@ static cbr_disposition visit(void *context, const cbr_item *item) {
   return item->owner == CBR_NONE ? CBR_CONTINUE : CBR_STOP;
 }
 
+static cbr_disposition hear(void *context, void *argument) {
+  (void)context;
+  return argument == NULL ? CBR_CONTINUE : CBR_STOP;
+}
+
 int use_every_macro(void) {
   cbr_registry registry = CBR_NONE;
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
@@ -36,6 +41,16 @@ int use_every_macro(void) {
   if (cbr_register(registry, &registration, &token) != CBR_OK) return -1;
   cbr_call call = CBR_CALL_INIT;
   if (cbr_enter(token, &call) == CBR_OK) (void)cbr_leave(&call);
+
+  cbr_signal signal = CBR_NONE;
+  if (cbr_signal_create(registry, "signal", CBR_NONE, &signal) != CBR_OK)
+    return -1;
+  cbr_connection_options first = CBR_CONNECTION_OPTIONS_INIT;
+  first.priority = 1;
+  registration.function = CBR_FUNCTION_CAST_(cbr_function, hear);
+  if (cbr_connect(signal, &registration, &first, &token) != CBR_OK) return -1;
+  cbr_emission emission = CBR_EMISSION_INIT;
+  (void)cbr_emit(signal, NULL, &emission);
 
   cbr_statistics statistics = CBR_STATISTICS_INIT;
   (void)cbr_registry_statistics(registry, &statistics);

@@ -887,6 +887,44 @@ static void H1_forked(void) {
   end(it.token);
 }
 
+static int status_of_child;
+
+static void act_fork(receiver *self, payload *it) {
+  (void)self;
+  if (it->number != 0) return;
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    return;
+  }
+  waitpid(child, &status_of_child, 0);
+}
+
+/* H1: what is delivered forks, and returns in the child: there the delivery
+ * ends, and calls nothing of its parent's. */
+static void H1_forkedInside(void) {
+  receiver it = {0};
+  payload payloads[3] = {{0}};
+  pid_t parent = getpid();
+  cbr_queue queue = add_queue(registry, 0, 0, 0);
+  add_receiver(registry, &it, 0, CBR_NONE);
+  it.act = act_fork;
+  for (int each = 0; each < 3; each++) {
+    payloads[each].number = each;
+    EXPECT(CBR_OK, post(queue, it.token, &payloads[each]));
+  }
+  cbr_status status = cbr_queue_run(queue, 0, NULL);
+  if (getpid() != parent)
+    _exit(status == CBR_E_FORKED && it.count == 1 ? 0 : 1);
+  EXPECT(CBR_OK, status);
+  CHECK(WIFEXITED(status_of_child) && WEXITSTATUS(status_of_child) == 0);
+  EQUAL(3, it.count);
+  expect_freed(payloads, 3);
+  end(queue);
+  end(it.token);
+}
+
 /* G17: a queue ends with its owner; what is in it is dropped. */
 static void G17_endsWithItsOwner(void) {
   receiver it = {0};
@@ -940,6 +978,7 @@ int main(void) {
   TEST(G1_queuesRefuseWhatIsNotTheirs);
   TEST(G6_queuesWithoutMemory);
   TEST(H1_forked);
+  TEST(H1_forkedInside);
   TEST(G17_endsWithItsOwner);
   EQUAL(0, statistics_of(registry).live_tokens);
   EQUAL(0, statistics_of(registry).live_queues);

@@ -22,13 +22,6 @@ package typealias Combiner =
     UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt64, Int32
   ) -> Int32
 
-/// What a handler answers.
-package enum Disposition {
-  package static let goOn: Int32 = 0
-  package static let stop: Int32 = 1
-  package static let disconnect: Int32 = 2
-}
-
 /// What an emission did.
 package struct Emission {
   /// Handlers that were called.
@@ -74,10 +67,14 @@ package enum Emitting {
         return .ok
       }
       let status = run(what, list, thread: thread, result: &result)
+      if status == .forked { throw status }
       end(list, thread: thread)
       return status == .stopped ? thread.fail(.stopped) : status
     } catch {
       switch error {
+      case .forked:
+        return Process.currentThread()?.fail(error, about: what.signal)
+          ?? .noMemory
       case .invalid, .kind, .noMemory:
         return thread.fail(error, about: what.signal)
       default: return Entering.refuse(what.signal, error, thread: thread)
@@ -165,6 +162,8 @@ package enum Emitting {
       if let combine = what.combine {
         answer = combine(what.context, what.argument, entry.token, answer)
       }
+      // A handler has forked: in the child nothing is the thread's any more.
+      guard ThreadPointer.current == thread else { return .forked }
       if answer == Disposition.disconnect {
         _ = Ending.end(entry.token, reason: Reason.ended, waitingUntil: nil)
       }

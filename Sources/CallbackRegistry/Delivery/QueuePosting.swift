@@ -48,6 +48,7 @@ extension Queues {
           return .ok
         case .removed(let former, let status):
           record.drop(former, status, handle, thread: thread)
+          guard ThreadPointer.current == thread else { return .forked }
         case .refused(let status): throw status
         case .full:
           guard record.pointee.options.policy == .block else { throw .full }

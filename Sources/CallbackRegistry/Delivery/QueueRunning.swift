@@ -20,36 +20,42 @@ extension Queues {
       let status = queue.record.beginDelivering(thread, pin: queue.pin)
       guard status == .ok else { throw status }
       let limit = limit <= 0 ? UInt64.max : UInt64(limit)
-      guard deliver(queue, limit: limit, ran: &ran) else { throw .noMemory }
+      let delivered = deliver(queue, limit: limit, ran: &ran)
+      guard delivered == .ok else { throw delivered }
       return .ok
     } catch {
+      // Something has forked: in the child nothing is the thread's any more.
+      if error == .forked {
+        return Process.currentThread()?.fail(error, about: handle) ?? error
+      }
       return thread.fail(error, about: handle)
     }
   }
 
-  /// Delivers, as the only one; false without memory, and nothing is lost.
+  /// Delivers, as the only one; without memory nothing is lost.
   private static func deliver(
     _ queue: borrowing PinnedQueue, limit: UInt64, ran: inout Int
-  ) -> Bool {
+  ) -> Status {
     var limit = limit
     while true {
-      let isDone = deliverSome(queue, limit: limit, ran: &ran)
+      let status = deliverSome(queue, limit: limit, ran: &ran)
+      if status == .forked { return status }
       Hook.deliveryEnding.reached(queue.handle)
       queue.record.tellDrops(queue.handle, thread: queue.thread)
-      switch queue.record.endDelivering(canGoOn: isDone) {
-      case .done: return isDone
+      switch queue.record.endDelivering(canGoOn: status == .ok) {
+      case .done: return status
       case .again: limit = .max
       case .finished:
         _ = Ending.end(
           queue.handle, reason: Reason.ended, waitingUntil: nil)
-        return isDone
+        return status
       }
     }
   }
 
   private static func deliverSome(
     _ queue: borrowing PinnedQueue, limit: UInt64, ran: inout Int
-  ) -> Bool {
+  ) -> Status {
     let record = queue.record
     let slot = Table.knownSlot(at: Handle.index(of: queue.handle))
     var left = record.pointee.monitor.locked {
@@ -60,15 +66,17 @@ extension Queues {
       record.takeNext(atMost: left)
     {
       Hook.messageTaken.reached(queue.handle)
-      guard deliverNext(queue) else { return false }
+      let status = deliverNext(queue)
+      guard ThreadPointer.current == queue.thread else { return .forked }
+      guard status != .noMemory else { return status }
       ran += 1
       left -= 1
     }
-    return true
+    return .ok
   }
 
   /// Delivers the message that was taken, or drops it.
-  private static func deliverNext(_ queue: borrowing PinnedQueue) -> Bool {
+  private static func deliverNext(_ queue: borrowing PinnedQueue) -> Status {
     let record = queue.record
     let thread = queue.thread
     let message = record.pointee.delivery.message
@@ -81,12 +89,13 @@ extension Queues {
     case .ok:
       record.countDelivered()
       message.call(call)
+      guard ThreadPointer.current == thread else { return .forked }
       if thread.leave(&call) == .claimed {
         Finishing.finish(message.token, thread: thread)
       }
       record.pointee.delivery.hasMessage = false
       message.freePayload()
-    case .noMemory: return false
+    case .noMemory: break
     case .stale, .consumed, .closed:
       record.pointee.delivery.hasMessage = false
       record.countStale()
@@ -96,7 +105,7 @@ extension Queues {
       record.countRefused()
       record.drop(message, status, queue.handle, thread: thread)
     }
-    return true
+    return status
   }
 }
 

@@ -47,6 +47,8 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
       var ran = 0
       _ = Queues.run(
         pointee.handle, limit: 0, ran: &ran, byItsThread: true)
+      // In a forked child there is no such queue.
+      guard ThreadPointer.current == thread else { return }
     }
     guard pointee.thread == .running else { return destroy() }
     let handle = pointee.handle

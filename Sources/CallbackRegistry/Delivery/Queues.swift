@@ -20,12 +20,12 @@ package enum Queues {
     }
     let status = Creating.create(
       .queue, in: handle, label: options.label, owner: options.owner, out: out
-    ) { slot, registry in
+    ) { slot, registry, handle in
       record.pointee.registry = registry
-      record.pointee.handle = out.pointee
+      record.pointee.handle = handle
       slot.pointee.body = UnsafeMutableRawPointer(record)
       // The thread's.
-      if options.hasThread { Protocol.addLease(slot, handle: out.pointee) }
+      if options.hasThread { Protocol.addLease(slot, handle: handle) }
     }
     if status != .ok {
       options.hasThread ? record.discardThread() : record.destroy()

@@ -14,7 +14,7 @@ package enum Signals {
     }
     let status = Creating.create(
       .signal, in: handle, label: label, owner: owner, out: out
-    ) { slot, registry in
+    ) { slot, registry, _ in
       record.initialize(
         to: SignalRecord(emissionLimit: registry.pointee.emissionLimit))
       slot.pointee.body = UnsafeMutableRawPointer(record)

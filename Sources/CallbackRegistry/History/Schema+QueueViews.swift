@@ -18,7 +18,7 @@ extension Schema {
       (SELECT coalesce(sum(o.value), 0) FROM control_event o
         JOIN ring r ON r.ring = o.ring
         WHERE o.kind = 24 AND o.token = q.queue AND r.run = q.run
-          AND o.sequence <= q.last_sequence) AS undelivered,
+          AND o.sequence <= q.last_sequence) AS dropped_told,
       q.posted - q.delivered - q.merged - q.dropped_full - q.dropped_stale
         - q.dropped_refused - q.dropped_ended - q.waiting AS difference
     FROM queue q
@@ -26,7 +26,7 @@ extension Schema {
     LEFT JOIN token_life l ON l.registration = t.registration
     ORDER BY q.run, t.registration;
 
-    CREATE VIEW undelivered AS
+    CREATE VIEW dropped_messages AS
     SELECT r.run AS run, {o.time_ns} AS time,
       printf('0x%016x', o.token) AS queue, qc.label AS queue_label,
       printf('0x%016x', o.related) AS token, c.label AS label,

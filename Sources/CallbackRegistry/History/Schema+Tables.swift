@@ -103,6 +103,20 @@ extension Schema {
     """
   }
 
+  /// Files of rings that are not beside the history.
+  ///
+  /// A history of an earlier library gets the table with its first row.
+  static var ringPlaces: StaticString {
+    """
+    CREATE TABLE IF NOT EXISTS ring_place (
+      run INTEGER PRIMARY KEY,
+      directory TEXT NOT NULL,
+      history TEXT NOT NULL,
+      missing INTEGER NOT NULL
+    ) STRICT;
+    """
+  }
+
   /// Events, and what they add up to.
   ///
   /// `sequence` is the order of events in this database, over all runs.

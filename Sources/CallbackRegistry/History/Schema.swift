@@ -15,6 +15,7 @@ package enum Schema {
   /// In a transaction of the caller's.
   static func create(on connection: Connection) throws(DatabaseError) {
     try connection.execute(runTables)
+    try connection.execute(ringPlaces)
     try connection.execute(eventTables)
     try connection.execute(nameTables)
     try connection.execute(blockTables)

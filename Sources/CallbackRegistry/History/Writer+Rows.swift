@@ -95,6 +95,13 @@ extension Writer {
     case EventKind.slotSet.rawValue, EventKind.slotCleared.rawValue:
       columns.set(10, payload.first)
       if payload.second != 0 { columns.set(12, payload.second) }
+    case EventKind.undelivered.rawValue:
+      columns.set(10, payload.first)
+      columns.set(12, payload.second)
+    case EventKind.taskCompleted.rawValue:
+      columns.set(7, Int64(Int32(bitPattern: row.pointee.argument)))
+      columns.set(12, payload.first)
+      columns.set(13, payload.second)
     case EventKind.refused.rawValue:
       let status = Int32(bitPattern: row.pointee.argument)
       columns.set(7, Int64(status))
@@ -103,7 +110,7 @@ extension Writer {
         thread: row.pointee.thread, sequence: sequence,
         time: row.pointee.time)
       if let out { try write(out) }
-    case EventKind.undelivered.rawValue:
+    case EventKind.messagesDropped.rawValue:
       columns.set(7, Int64(Int32(bitPattern: row.pointee.argument)))
       columns.set(10, payload.first)
       columns.set(12, payload.second)

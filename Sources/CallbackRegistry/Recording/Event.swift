@@ -44,11 +44,19 @@ package enum EventKind: UInt8 {
   /// A signal or connection was blocked; the argument is how often it is now.
   case blocked = 19
   case unblocked = 20
+  /// An event of a session or task found no delegate: the argument is which,
+  /// and payload the delegate and a number.
+  case undelivered = 21
+  /// A session begins to end; the argument is 1 to finish, 2 to cancel.
+  case sessionEnding = 22
+  /// A task's completion was delivered: the argument is its error, payload its
+  /// data's pieces and bytes.
+  case taskCompleted = 23
   /// Messages of a queue that were not delivered, to a token in a row: payload
   /// is the token, how many, and the number of the first; the argument is why,
   /// a status.
-  case undelivered = 24
-  /// A queue's counts so far: payload is `QueueCounts.payload`.
+  case messagesDropped = 24
+  /// A queue's counts so far: payload is nine numbers.
   case queueCounted = 25
   /// Payload of the event before it.
   case continuation = 255

@@ -82,7 +82,17 @@ package enum Ending {
     Hook.endMarked.reached(handle)
     registry.recordEnded(chain, thread: thread)
     var cleared = chain.takeCleared()
-    defer { registry.tell(&cleared, thread: thread) }
+    var ended = chain.takeEnded()
+    defer {
+      while let (handle, step) = ended.takeFirst() {
+        step(handle)
+        let slot = Table.knownSlot(at: Handle.index(of: handle))
+        if Protocol.dropLease(slot, handle: handle) == .claimed {
+          Finishing.finish(handle, access)
+        }
+      }
+      registry.tell(&cleared, thread: thread)
+    }
     let isParkable =
       mayPark && chain.count == 1 && Handle.kind(of: handle) == .token
       && slot.pointee.destroy == nil
@@ -199,12 +209,18 @@ package enum Ending {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Whether what a slot belongs to is live.
+  /// Whether what a slot belongs to is live: its owner, and its signal.
   ///
   /// The lock is held.
   fileprivate func isLive(ownerOf slot: SlotPointer) -> Bool {
     let owner = slot.pointee.owner.load(ordering: .relaxed)
-    let word = Table.knownSlot(at: owner).pointee.word.load(
+    guard isLive(at: owner) else { return false }
+    guard let connection = slot.connection else { return true }
+    return isLive(at: Handle.index(of: connection.pointee.signal))
+  }
+
+  private func isLive(at index: UInt32) -> Bool {
+    let word = Table.knownSlot(at: index).pointee.word.load(
       ordering: .relaxed)
     return Handle.state(ofWord: word) == .live
   }
@@ -270,6 +286,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         forgetObject(ofOwner: index)
         markChildren(
           of: index, reason: reason, thread: thread, time: time, into: &chain)
+      case .session, .task:
+        markChildren(
+          of: index, reason: reason, thread: thread, time: time, into: &chain)
       case .signal:
         markChildren(
           of: index, reason: reason, thread: thread, time: time, into: &chain)
@@ -332,6 +351,11 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       clearHolders(of: word, slot: slot, reason: reason, into: &chain)
     case .slot: letGo(slot)
     case .queue: slot.queueRecord?.stop()
+    case .session, .task:
+      guard let record = slot.recordHeader else { break }
+      // Until its step has been run.
+      Protocol.addLease(slot, handle: word)
+      chain.ended.append(record)
     default: break
     }
     return true

@@ -91,6 +91,8 @@ package enum Finishing {
     case .signal: slot.signalRecord?.destroy()
     case .list: slot.connectionList?.destroy()
     case .queue: slot.queueRecord?.destroy()
+    case .session, .task:
+      if let record = slot.recordHeader { record.pointee.free(record) }
     default: break
     }
   }

@@ -115,7 +115,10 @@ package enum Leaving {
         }
         recordAbandoned(handle, cause: cause, thread: thread)
       }
+      // A thread inside it keeps its record.
+      let step = slot.recordHeaderIfAny(of: handle)?.pointee.abandoned
       Entering.withdraw(depth, handle, thread: thread)
+      step?(handle)
     }
   }
 

@@ -33,7 +33,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
       Table.knownSlot(at: Handle.index(of: handle)).isKnownToHistory
     else { return }
     registry.record(
-      .undelivered, handle,
+      .messagesDropped, handle,
       argument: UInt32(bitPattern: run.status.rawValue),
       payload: Payload(run.token, run.untold, run.first), thread: thread)
   }

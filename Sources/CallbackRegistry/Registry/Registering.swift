@@ -80,7 +80,7 @@ package enum Registering {
         mode: mode(of: what, level: registry.level), thread: thread)
       if place != nil { new.mode |= Mode.connection }
       new.place = place
-      try registry.add(new, access, out: out) { slot, detail in
+      try registry.add(new, access, out: out) { slot, detail, _ in
         slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
         slot.pointee.context = what.context
         slot.pointee.destroy = what.destroy
@@ -171,6 +171,10 @@ struct NewSlot {
   var object: UInt64 = 0
   /// Where a signal calls it.
   var place: ConnectionPlace?
+  /// What it holds from the beginning.
+  var holder: HolderPointer?
+  /// Asked with the lock held, when all else has been found to be right.
+  var isAllowed: ((RegistryPointer) -> Bool)?
 
   /// What the history is told of the mode: level 16 | flags 16, the numbers
   /// being those of C.
@@ -216,7 +220,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   func add(
     _ new: NewSlot, _ access: borrowing Access,
     out: UnsafeMutablePointer<UInt64>,
-    fill: (SlotPointer, SlotDetailPointer) -> Void
+    fill: (SlotPointer, SlotDetailPointer, UInt64) -> Void
   ) throws(Status) {
     let time = Ticks.now
     var handle = Handle.none
@@ -237,6 +241,12 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         culprit = place.signal
         status = checkOwner(place.signal)
       }
+      if status == .ok, let holder = new.holder {
+        culprit = holder.pointee.token
+        status = check(holder.pointee.token)
+        if status == .ok, !reserveHolder() { status = .noMemory }
+      }
+      if status == .ok, new.isAllowed?(self) == false { status = .closed }
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
       }
@@ -269,10 +279,12 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         ordering: .relaxed)
       detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
       slot.pointee.mode.store(new.mode, ordering: .relaxed)
-      out.pointee = handle
-      fill(slot, detail)
+      fill(slot, detail, handle)
       if let place = new.place {
         connect(place, at: taken.index, slot, detail)
+      }
+      if let holder = new.holder {
+        hold(holder, slot: slot, handle: handle)
       }
       typeTag = detail.pointee.typeTag
       if new.owner != Handle.none { owner = new.owner }
@@ -284,6 +296,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       if new.object != 0 {
         pointee.objects.set(new.object, to: UInt64(taken.index))
       }
+      out.pointee = handle
       slot.pointee.word.store(handle, ordering: .releasing)
       return .ok
     }

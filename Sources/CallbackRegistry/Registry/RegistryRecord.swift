@@ -69,6 +69,9 @@ struct LiveCounts {
   var slots: UInt64 = 0
   var signals: UInt64 = 0
   var queues: UInt64 = 0
+  var sessions: UInt64 = 0
+  var tasks: UInt64 = 0
+  var replies: UInt64 = 0
 
   mutating func change(_ kind: HandleKind?, by difference: Int) {
     let difference = UInt64(bitPattern: Int64(difference))
@@ -79,6 +82,9 @@ struct LiveCounts {
     case .slot: slots &+= difference
     case .signal: signals &+= difference
     case .queue: queues &+= difference
+    case .session: sessions &+= difference
+    case .task: tasks &+= difference
+    case .reply: replies &+= difference
     case .registry, .list, nil: break
     }
   }

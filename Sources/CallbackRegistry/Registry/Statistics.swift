@@ -33,6 +33,9 @@ package struct Statistics {
   package var liveSlots: UInt64
   package var liveSignals: UInt64
   package var liveQueues: UInt64
+  package var liveSessions: UInt64
+  package var liveTasks: UInt64
+  package var liveReplies: UInt64
 }
 
 extension Statistics {
@@ -75,7 +78,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         asymmetric: cbr_is_asymmetric() ? 1 : 0,
         crashProtection: history.protection.rawValue, reserved: 0,
         liveSlots: pointee.live.slots, liveSignals: pointee.live.signals,
-        liveQueues: pointee.live.queues)
+        liveQueues: pointee.live.queues,
+        liveSessions: pointee.live.sessions, liveTasks: pointee.live.tasks,
+        liveReplies: pointee.live.replies)
     }
   }
 }

@@ -11,7 +11,7 @@ static history file;
 static cbr_registry registry;
 
 static void begin(uint32_t level) {
-  registry = open_with_history(&file, "undelivered", level);
+  registry = open_with_history(&file, "dropped", level);
 }
 
 static void flush(void) {
@@ -38,11 +38,11 @@ static void A17_ninetyStaleAreTold(void) {
     end(it.token);
     EQUAL(90, pump(queue));
     flush();
-    EQUAL(90, number_in(&file, "SELECT sum(messages) FROM undelivered "
+    EQUAL(90, number_in(&file, "SELECT sum(messages) FROM dropped_messages "
                                "WHERE reason = 'CBR_E_STALE'"));
-    CHECK(number_in(&file, "SELECT count(*) FROM undelivered") <= 8);
-    EQUAL(11, number_in(&file, "SELECT min(first_message) FROM undelivered"));
-    expect_no_rows(&file, "SELECT * FROM undelivered WHERE label <> "
+    CHECK(number_in(&file, "SELECT count(*) FROM dropped_messages") <= 8);
+    EQUAL(11, number_in(&file, "SELECT min(first_message) FROM dropped_messages"));
+    expect_no_rows(&file, "SELECT * FROM dropped_messages WHERE label <> "
                           "'receiver' OR queue_label <> 'queue'");
     EQUAL(0, number_in(&file, "SELECT count(*) FROM refusal"));
     EQUAL(10, number_in(&file, "SELECT sum(calls) FROM token_life "
@@ -78,17 +78,17 @@ static void G21_eachReasonIsTold(void) {
   end(latest);
   end(plain);
   flush();
-  EQUAL(3, number_in(&file, "SELECT sum(messages) FROM undelivered "
+  EQUAL(3, number_in(&file, "SELECT sum(messages) FROM dropped_messages "
                             "WHERE reason = 'CBR_E_FULL'"));
-  EQUAL(2, number_in(&file, "SELECT sum(messages) FROM undelivered "
+  EQUAL(2, number_in(&file, "SELECT sum(messages) FROM dropped_messages "
                             "WHERE reason = 'CBR_E_CONSUMED'"));
-  EQUAL(3, number_in(&file, "SELECT sum(messages) FROM undelivered "
+  EQUAL(3, number_in(&file, "SELECT sum(messages) FROM dropped_messages "
                             "WHERE reason = 'CBR_E_CLOSED'"));
   EQUAL(5, number_in(&file, "SELECT sum(merged) FROM queues"));
   EQUAL(3, number_in(&file, "SELECT count(*) FROM queues "
                             "WHERE state = 'settled' AND waiting = 0"));
   EQUAL(18, number_in(&file, "SELECT sum(posted) FROM queues"));
-  expect_no_rows(&file, "SELECT * FROM queues WHERE undelivered <> "
+  expect_no_rows(&file, "SELECT * FROM queues WHERE dropped_told <> "
                         "dropped_full + dropped_stale + dropped_refused + "
                         "dropped_ended");
   expect_freed(payloads, next);
@@ -108,8 +108,8 @@ static void E1_dropsBeforeTheEnd(void) {
     EXPECT(CBR_OK, post(queue, it.token, &payloads[each]));
   end(queue);
   flush();
-  EQUAL(50, number_in(&file, "SELECT sum(messages) FROM undelivered"));
-  expect_no_rows(&file, "SELECT * FROM undelivered u, token t "
+  EQUAL(50, number_in(&file, "SELECT sum(messages) FROM dropped_messages"));
+  expect_no_rows(&file, "SELECT * FROM dropped_messages u, token t "
                         "WHERE t.kind = 7 AND u.sequence > "
                         "t.settled_sequence");
   end(it.token);
@@ -139,7 +139,7 @@ static void G21_countsWhileItDrops(void) {
   EQUAL(1000, number_in(&file, "SELECT posted FROM queues"));
   EQUAL(it[0].count + it[1].count,
         number_in(&file, "SELECT delivered FROM queues"));
-  expect_no_rows(&file, "SELECT * FROM queues WHERE undelivered <> "
+  expect_no_rows(&file, "SELECT * FROM queues WHERE dropped_told <> "
                         "dropped_full + dropped_stale + dropped_refused + "
                         "dropped_ended");
   for (int each = 0; each < 2; each++) end(it[each].token);
