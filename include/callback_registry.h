@@ -514,12 +514,14 @@ typedef struct cbr_registration {
   const char *file;                    /* the site; at most 1023 bytes */
   uint32_t level;                      /* CBR_LEVEL_... of this token */
   uint32_t reserved;                   /* 0 */
+  cbr_queue queue;                     /* where destroy runs; CBR_NONE: where
+                                          the token comes to its end */
 } cbr_registration;
 
 #define CBR_HERE __LINE__, __FILE__    /* the fields line and file */
 #define CBR_REGISTRATION_INIT                                             \
   { sizeof(cbr_registration), NULL, NULL, NULL, NULL, NULL, NULL,         \
-    CBR_NONE, 0, 0, CBR_HERE, 0, 0 }
+    CBR_NONE, 0, 0, CBR_HERE, 0, 0, CBR_NONE }
 
 /* Registers a callback.
  *   what  borrowed; everything in it but the context is copied
@@ -528,13 +530,18 @@ typedef struct cbr_registration {
  * CBR_OK; CBR_E_INVALID both or neither of function and interface, methods or
  * a type tag where they do not belong, a required method is missing (named),
  * text too long, unknown flags; CBR_E_INTERFACE the
- * interface's methods differ from those known; CBR_E_FOREIGN the owner is of
- * another registry; CBR_E_DYING the owner's or registry's end has begun;
- * CBR_E_NOMEM; CBR_E_LIMIT no more slots.
+ * interface's methods differ from those known; CBR_E_FOREIGN the owner or the
+ * queue is of another registry; CBR_E_DYING the owner's or registry's end has
+ * begun; CBR_E_STALE the queue is dead; CBR_E_NOMEM; CBR_E_LIMIT no more
+ * slots.
  * On failure nothing is taken: the context stays yours, and destroy does not
  * run (G6). After success destroy runs exactly once, when the token is dead
  * and nothing is in flight or leased (G7): on the thread that ends it, else on
- * the one that leaves it last.
+ * the one that leaves it last. Where a queue is named, it runs there, before
+ * the messages that wait and outside of the queue's bounds; so ending the token
+ * is CBR_PENDING, and whoever waits for it waits for the queue. When the queue
+ * is dead by then, destroy runs where it would without; what it still had to
+ * destroy when it ends, runs where that ends.
  * Blocking: no user code is waited for. Cost: with its end about 150 ns
  * (measured: README, "Numbers"). */
 CBR_WARN_UNUSED

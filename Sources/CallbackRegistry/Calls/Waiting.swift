@@ -231,11 +231,16 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   ) -> Int {
     var count = 0
     visitPins { pin in
-      guard let slot = Table.slot(of: pin),
-        slot.pointee.word.load(ordering: .acquiring)
-          == Handle.destroying(pin)
-      else { return true }
+      guard let slot = Table.slot(of: pin) else { return true }
+      let word = slot.pointee.word.load(ordering: .acquiring)
       var index = Handle.index(of: pin)
+      if Handle.kind(of: pin) == .queue, word != Handle.destroying(pin) {
+        // What was handed over to the queue in which the thread delivers.
+        index = Table.knownDetail(at: index).pointee.link.load(
+          ordering: .acquiring)
+      } else if word != Handle.destroying(pin) {
+        return true
+      }
       while index != Slot.noIndex, count < limit {
         let slot = Table.knownSlot(at: index)
         let claimed = Handle.handle(

@@ -197,18 +197,6 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     return .posted
   }
 
-  /// Only who sleeps is woken.
-  private func wakeConsumer() {
-    if let wakeup = pointee.wakeup {
-      guard !pointee.isReadable else { return }
-      pointee.isReadable = true
-      cbr_wakeup_set(wakeup)
-    } else if pointee.isAsleep {
-      pointee.isAsleep = false
-      pointee.monitor.wake()
-    }
-  }
-
   /// Replaces what waits for the same; nil when nothing does.
   private func replace(_ message: inout Message) -> Placing? {
     guard let position = pointee.latest[message.key],

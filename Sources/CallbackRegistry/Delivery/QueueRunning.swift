@@ -58,6 +58,7 @@ extension Queues {
   ) -> Status {
     let record = queue.record
     let slot = Table.knownSlot(at: Handle.index(of: queue.handle))
+    guard runErrands(queue) else { return .forked }
     var left = record.pointee.monitor.locked {
       min(limit, record.waitingCount + (record.hasMessage ? 1 : 0))
     }
@@ -73,6 +74,16 @@ extension Queues {
       left -= 1
     }
     return .ok
+  }
+
+  /// Destroys what was handed over; false in a forked child.
+  private static func runErrands(_ queue: borrowing PinnedQueue) -> Bool {
+    guard queue.record.hasErrands,
+      let access = try? Access.of(
+        queue.handle, thread: queue.thread, bySpare: true)
+    else { return true }
+    Finishing.finish(queue.record.takeErrands(), access)
+    return ThreadPointer.current == queue.thread
   }
 
   /// Delivers the message that was taken, or drops it.

@@ -63,7 +63,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     pointee.monitor.locked {
       while true {
         if pointee.isEnded || pointee.thread == .failed { return false }
-        if waitingCount > 0 { return true }
+        if waitingCount > 0 || hasErrands { return true }
         pointee.isAsleep = true
         _ = pointee.monitor.wait(until: .after(.max))
         pointee.isAsleep = false

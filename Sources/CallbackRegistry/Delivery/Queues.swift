@@ -61,8 +61,8 @@ package enum Queues {
         record.noteRoom()
         record.pointee.monitor.wake()
         if record.pointee.deliverer == thread { return .deferred }
-        return record.pointee.deliverer == nil && record.waitingCount == 0
-          ? .ok : .pending
+        let isEmpty = record.waitingCount == 0 && !record.hasErrands
+        return record.pointee.deliverer == nil && isEmpty ? .ok : .pending
       }
       guard status == .ok else { throw status }
     } catch {

@@ -13,7 +13,8 @@
 //             level changes it under the registry's lock; a call loads it
 //             (relaxed) and acts on any value it had
 //   link      a container's first child (written under the registry's lock),
-//             or a token's calls in flight that were counted elsewhere
+//             a token's calls in flight that were counted elsewhere, or the
+//             last of a queue's errands (Registry/Errands.swift)
 //   attempts  added to by whoever moves counts out of a thread's cells; of a
 //             slot or signal stored (releasing) under the registry's lock, of
 //             a queue under that of the queue
@@ -114,9 +115,12 @@ package enum Mode {
   package static let connection: UInt32 = 4096
   /// A signal or connection that is not called for the time being.
   package static let blocked: UInt32 = 8192
+  /// A token whose destroy is to run on a queue.
+  package static let destroyedOnQueue: UInt32 = 16384
 
   /// What the short path of a call can do.
-  package static let plain = counted | wasCounted | ownLevel | switched | held
+  package static let plain =
+    counted | wasCounted | ownLevel | switched | held | destroyedOnQueue
 
   package static let levelMask = counted | timed
 }

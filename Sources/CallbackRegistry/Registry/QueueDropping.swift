@@ -117,7 +117,8 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
   /// edges.
   package func endDelivering(canGoOn: Bool) -> Outcome {
     pointee.monitor.locked {
-      let isEmpty = waitingCount == 0 && !pointee.delivery.hasMessage
+      let isEmpty =
+        waitingCount == 0 && !pointee.delivery.hasMessage && !hasErrands
       if canGoOn, pointee.isWantedAgain, !isEmpty, !pointee.isEnded {
         pointee.isWantedAgain = false
         return .again

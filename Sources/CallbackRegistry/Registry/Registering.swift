@@ -19,6 +19,8 @@ package struct RegistrationRequest {
   package var line: UInt32 = 0
   package var file: UnsafePointer<CChar>?
   package var level: UInt32 = 0
+  /// Where destroy runs; none: where the token comes to its end.
+  package var queue: UInt64 = Handle.none
 
   package init() {}
 }
@@ -79,6 +81,10 @@ package enum Registering {
         kind: .token, origin: origin, owner: what.owner,
         mode: mode(of: what, level: registry.level), thread: thread)
       if place != nil { new.mode |= Mode.connection }
+      if what.destroy != nil, what.queue != Handle.none {
+        new.mode |= Mode.destroyedOnQueue
+        new.queue = what.queue
+      }
       new.place = place
       try registry.add(new, access, out: out) { slot, detail, _ in
         slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
@@ -145,6 +151,13 @@ package enum Registering {
       throw thread.invalid("type_tag is for a function, not an interface")
     }
     try checkForm(ofOwner: what.owner, thread: thread)
+    guard what.queue != Handle.none else { return }
+    guard Handle.isWellFormed(what.queue) else {
+      throw thread.invalid("queue is not a handle")
+    }
+    guard Handle.kind(of: what.queue) == .queue else {
+      throw thread.toThrow(thread.fail(.kind, about: what.queue))
+    }
   }
 
   static func checkForm(
@@ -173,6 +186,8 @@ struct NewSlot {
   var place: ConnectionPlace?
   /// What it holds from the beginning.
   var holder: HolderPointer?
+  /// Where its destroy runs.
+  var queue: UInt64 = Handle.none
   /// Asked with the lock held, when all else has been found to be right.
   var isAllowed: ((RegistryPointer) -> Bool)?
 
@@ -246,6 +261,13 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         status = check(holder.pointee.token)
         if status == .ok, !reserveHolder() { status = .noMemory }
       }
+      if status == .ok, new.queue != Handle.none {
+        culprit = new.queue
+        status = check(new.queue)
+        if status == .ok, !pointee.errandQueues.reserve() {
+          status = .noMemory
+        }
+      }
       if status == .ok, new.isAllowed?(self) == false { status = .closed }
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
@@ -285,6 +307,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       }
       if let holder = new.holder {
         hold(holder, slot: slot, handle: handle)
+      }
+      if new.queue != Handle.none {
+        pointee.errandQueues.set(handle, to: new.queue)
       }
       typeTag = detail.pointee.typeTag
       if new.owner != Handle.none { owner = new.owner }

@@ -35,6 +35,8 @@ package struct RegistryRecord: ~Copyable {
   var objects = NumberIndex()
   /// The first holder of each token that slots hold.
   var holders = NumberIndex()
+  /// The queue on which a token's destroy is to run, until it has come there.
+  var errandQueues = NumberIndex()
   var interfaces: InterfacePointer?
   var live = LiveCounts()
   var registered: UInt64 = 0
