@@ -794,8 +794,17 @@ typedef struct cbr_connection_options {
   size_t size;
   int32_t priority;  /* higher ones are called first; 0 where none is given */
   uint32_t flags;    /* 0 */
+  /* A handler that is not called by who emits: a message for it is posted to
+   * the queue, and whether it is connected is asked again at delivery. */
+  cbr_queue queue;   /* CBR_NONE: it is called by who emits */
+  void *(*copy_argument)(void *argument);  /* makes the message's payload, with
+                        no lock held; NULL where that fails; NULL here: the
+                        argument itself, which has to live long enough */
+  void (*free_argument)(void *payload);    /* as cbr_message.free_payload */
+  uint64_t argument_bytes;                 /* as cbr_message.payload_bytes */
 } cbr_connection_options;
-#define CBR_CONNECTION_OPTIONS_INIT { sizeof(cbr_connection_options), 0, 0 }
+#define CBR_CONNECTION_OPTIONS_INIT \
+  { sizeof(cbr_connection_options), 0, 0, CBR_NONE, NULL, NULL, 0 }
 
 /* Registers a handler, and connects it to a signal. It is ended like any
  * token: by cbr_invalidate, with its owner, or with its signal. Only its
@@ -804,9 +813,12 @@ typedef struct cbr_connection_options {
  *            CBR_ONE_SHOT: it ends before its first call begins.
  *            CBR_THREAD_BOUND: emissions on other threads pass it over, and a
  *            refusal is recorded
- *   options  borrowed; NULL: priority 0
+ *   options  borrowed; NULL: priority 0. With a queue the emission goes on at
+ *            once, or waits for room in it as cbr_post does; what the handler
+ *            answers then ends nothing but, with CBR_DISCONNECT, itself. One
+ *            that is ended or blocked by then is not called
  *   out      receives the token
- * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal is dead.
+ * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal or the queue is dead.
  * An emission that has begun does not call it.
  * Blocking: no user code is waited for. Cost: constant, but where a handler of
  * lower priority is there before it, a copy of the list. */
@@ -821,8 +833,12 @@ typedef struct cbr_emission {
   uint64_t blocked;      /* handlers that were passed over as blocked; of a
                             blocked signal all that it has */
   cbr_token stopped_by;  /* the handler that ended it; else CBR_NONE */
+  uint64_t queued;       /* handlers that will be called on their queues */
+  uint64_t refused;      /* those whose queue did not take the message, or for
+                            which the argument could not be copied: recorded
+                            as refused */
 } cbr_emission;
-#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE }
+#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE, 0, 0 }
 
 /* Calls the handlers of a signal on the calling thread, one after the other:
  * those that were connected when it began, and are still connected when their

@@ -30,6 +30,10 @@ package struct Emission {
   package var blocked: UInt64 = 0
   /// The handler that ended it.
   package var stoppedBy = Handle.none
+  /// Handlers that are to be called on a queue.
+  package var queued: UInt64 = 0
+  /// Those whose queue has not taken the message.
+  package var refused: UInt64 = 0
 
   package init() {}
 }
@@ -151,6 +155,16 @@ package enum Emitting {
         result.blocked += 1
         continue
       case .noMemory: return thread.fail(.noMemory, about: entry.token)
+      case .pending:
+        let status = Queues.post(
+          entry, argument: what.argument, thread: thread)
+        guard ThreadPointer.current == thread else { return .forked }
+        switch status {
+        case .ok: result.queued += 1
+        case .stale: gone += 1
+        default: result.refused += 1
+        }
+        continue
       default:
         gone += 1
         continue
@@ -183,7 +197,8 @@ package enum Emitting {
 
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
   /// Enters a handler whose turn it is: `.stopped` when it is blocked, `.stale`
-  /// when it is gone, of which nobody need know.
+  /// when it is gone, of which nobody need know; `.pending` when it is to be
+  /// called on a queue.
   @inline(__always)
   fileprivate func enterHandler(
     _ entry: ConnectionList.Entry, call: CallPointer

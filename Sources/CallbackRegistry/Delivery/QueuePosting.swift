@@ -60,6 +60,43 @@ extension Queues {
     }
   }
 
+  /// Posts an emission's argument for a handler that is called on a queue.
+  ///
+  /// The handler is pinned meanwhile: its connection says where and how.
+  static func post(
+    _ entry: ConnectionList.Entry, argument: UnsafeMutableRawPointer?,
+    thread: ThreadPointer
+  ) -> Status {
+    guard let pin = thread.pin(entry.token) else { return .noMemory }
+    cbr_light_fence()
+    guard entry.slot.pointee.word.load(ordering: .acquiring) == entry.token,
+      let place = entry.slot.connection?.pointee.delivery
+    else {
+      Entering.withdraw(pin, entry.token, thread: thread)
+      return .stale
+    }
+    var request = PostRequest()
+    request.message.token = entry.token
+    request.message.isHandler = true
+    request.message.payload = place.copy.map { $0(argument) } ?? argument
+    request.message.bytes = place.bytes
+    request.message.free = place.free
+    var status = Status.noMemory
+    if request.message.payload != nil || argument == nil {
+      status = post(request, to: place.queue)
+    }
+    if status != .ok, place.copy != nil, request.message.payload != nil {
+      request.message.freePayload()
+    }
+    let word = entry.slot.pointee.word.load(ordering: .acquiring)
+    Entering.withdraw(pin, entry.token, thread: thread)
+    guard status != .ok else { return .ok }
+    // One that is gone was not called late: that is no refusal.
+    guard word == entry.token else { return .stale }
+    return Entering.refuse(
+      entry.token, status == .stale ? .closed : status, thread: thread)
+  }
+
   /// Whether the token can be called so, as far as is known now.
   private static func check(
     _ message: inout Message, _ what: PostRequest, _ record: QueuePointer,
@@ -69,8 +106,9 @@ extension Queues {
     do throws(Status) {
       let slot = try Entering.slot(of: token)
       guard slot.pointee.word.load(ordering: .acquiring) == token else {
-        throw Entering.refuse(
-          token, Entering.reason(of: token, slot), thread: thread)
+        let reason = Entering.reason(of: token, slot)
+        guard !message.isHandler else { throw .stale }
+        throw Entering.refuse(token, reason, thread: thread)
       }
       guard let chunk = Table.chunk(at: Handle.index(of: token)),
         let registry = record.pointee.registry,
@@ -89,7 +127,9 @@ extension Queues {
       } else if mode & (Mode.interface | Mode.tagged) != 0 {
         status = .interface
       }
-      if mode & Mode.connection != 0 { status = .interface }
+      if mode & Mode.connection != 0, !message.isHandler {
+        status = .interface
+      }
       guard status == .ok else { throw status }
       let bytes = message.bytes
       let limit = record.pointee.options.maxBytes

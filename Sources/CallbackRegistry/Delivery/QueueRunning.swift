@@ -123,11 +123,21 @@ extension Queues {
 extension Message {
   @inline(__always)
   fileprivate func call(_ call: CallRecord) {
+    if isHandler { return callHandler(call) }
     if let invoke { return invoke(call.function, call.context, payload) }
     typealias Plain =
       @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) ->
       Void
     unsafeBitCast(call.function, to: Plain?.self)?(call.context, payload)
+  }
+
+  /// There is no emission any more that it could end.
+  private func callHandler(_ call: CallRecord) {
+    let handler = unsafeBitCast(call.function, to: Handler?.self)
+    guard handler?(call.context, payload) == Disposition.disconnect else {
+      return
+    }
+    _ = Ending.end(token, reason: Reason.ended, waitingUntil: nil)
   }
 }
 

@@ -117,6 +117,8 @@ package enum Mode {
   package static let blocked: UInt32 = 8192
   /// A token whose destroy is to run on a queue.
   package static let destroyedOnQueue: UInt32 = 16384
+  /// A connection that is called on a queue.
+  package static let queued: UInt32 = 32768
 
   /// What the short path of a call can do.
   package static let plain =

@@ -8,6 +8,8 @@ package enum Demand {
   case function
   case typed(UInt64)
   case method(InterfaceDescription, UInt32)
+  /// That of a signal, whose turn has come on a queue.
+  case handler
 }
 
 package enum Entering {
@@ -164,6 +166,9 @@ package enum Entering {
       return entry.mode & (Mode.interface | Mode.connection) == 0
         && detail.pointee.typeTag == tag
         ? .ok : .interface
+    case .handler:
+      guard entry.mode & Mode.connection != 0 else { return .interface }
+      return entry.mode & Mode.blocked == 0 ? .ok : .stopped
     case .method(let description, let method):
       let found = entry.slot.method(
         description, method, mode: entry.mode, thread: entry.thread)
@@ -218,9 +223,10 @@ extension Entering {
     let mode = slot.pointee.mode.load(ordering: .relaxed)
     let began = mode & Mode.timed != 0 ? Ticks.now : 0
     let word = slot.after(ticks: began).pointee.word.load(ordering: .acquiring)
-    guard word == token, mode & Mode.blocked == 0 else {
+    guard word == token, mode & (Mode.blocked | Mode.queued) == 0 else {
       withdraw(pin, token, thread: thread)
-      return word == token ? .stopped : .stale
+      guard word == token else { return .stale }
+      return mode & Mode.blocked == 0 ? .pending : .stopped
     }
     let entry = Entry(
       token: token, slot: slot, thread: thread, pin: pin, mode: mode,

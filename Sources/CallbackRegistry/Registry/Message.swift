@@ -19,6 +19,8 @@ package struct Message {
   package var interface: InterfacePointer?
   package var method: UInt32 = 0
   package var typeTag: UInt64 = 0
+  /// The token is a signal's handler.
+  package var isHandler = false
   /// Which one it is of its queue, from one on.
   package var number: UInt64 = 0
 
@@ -27,6 +29,7 @@ package struct Message {
   /// What is asked of the token when it is delivered.
   package var demand: Demand {
     if let interface { return .method(interface.description, method) }
+    if isHandler { return .handler }
     return typeTag == 0 ? .function : .typed(typeTag)
   }
 

@@ -80,7 +80,10 @@ package enum Registering {
       var new = NewSlot(
         kind: .token, origin: origin, owner: what.owner,
         mode: mode(of: what, level: registry.level), thread: thread)
-      if place != nil { new.mode |= Mode.connection }
+      if let place {
+        new.mode |= Mode.connection
+        if place.delivery.queue != Handle.none { new.mode |= Mode.queued }
+      }
       if what.destroy != nil, what.queue != Handle.none {
         new.mode |= Mode.destroyedOnQueue
         new.queue = what.queue
@@ -151,12 +154,18 @@ package enum Registering {
       throw thread.invalid("type_tag is for a function, not an interface")
     }
     try checkForm(ofOwner: what.owner, thread: thread)
-    guard what.queue != Handle.none else { return }
-    guard Handle.isWellFormed(what.queue) else {
+    try checkForm(ofQueue: what.queue, thread: thread)
+  }
+
+  static func checkForm(
+    ofQueue queue: UInt64, thread: ThreadPointer
+  ) throws(Status) {
+    guard queue != Handle.none else { return }
+    guard Handle.isWellFormed(queue) else {
       throw thread.invalid("queue is not a handle")
     }
-    guard Handle.kind(of: what.queue) == .queue else {
-      throw thread.toThrow(thread.fail(.kind, about: what.queue))
+    guard Handle.kind(of: queue) == .queue else {
+      throw thread.toThrow(thread.fail(.kind, about: queue))
     }
   }
 
@@ -255,6 +264,10 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       if status == .ok, let place = new.place {
         culprit = place.signal
         status = checkOwner(place.signal)
+        if status == .ok {
+          culprit = place.delivery.queue
+          status = check(culprit)
+        }
       }
       if status == .ok, let holder = new.holder {
         culprit = holder.pointee.token
