@@ -130,6 +130,7 @@ typedef cbr_handle cbr_owner;
 typedef cbr_handle cbr_lease_handle;
 typedef cbr_handle cbr_slot;
 typedef cbr_handle cbr_signal;
+typedef cbr_handle cbr_queue;
 typedef cbr_handle cbr_session;
 typedef cbr_handle cbr_task;
 typedef cbr_handle cbr_reply;
@@ -149,6 +150,7 @@ typedef enum cbr_kind {
   CBR_KIND_LEASE = 4,
   CBR_KIND_SLOT = 5,
   CBR_KIND_SIGNAL = 6,
+  CBR_KIND_QUEUE = 7,
   CBR_KIND_SESSION = 8,
   CBR_KIND_TASK = 9,
   CBR_KIND_REPLY = 10
@@ -428,13 +430,14 @@ typedef struct cbr_statistics {
   uint32_t reserved;
   uint64_t live_slots;
   uint64_t live_signals;
+  uint64_t live_queues;
   uint64_t live_sessions;
   uint64_t live_tasks;
   uint64_t live_replies;
 } cbr_statistics;
 #define CBR_STATISTICS_INIT \
   { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills a snapshot of a registry's counters.
  *   out  its size field must be set (CBR_STATISTICS_INIT)
@@ -511,12 +514,14 @@ typedef struct cbr_registration {
   const char *file;                    /* the site; at most 1023 bytes */
   uint32_t level;                      /* CBR_LEVEL_... of this token */
   uint32_t reserved;                   /* 0 */
+  cbr_queue queue;                     /* where destroy runs; CBR_NONE: where
+                                          the token comes to its end */
 } cbr_registration;
 
 #define CBR_HERE __LINE__, __FILE__    /* the fields line and file */
 #define CBR_REGISTRATION_INIT                                             \
   { sizeof(cbr_registration), NULL, NULL, NULL, NULL, NULL, NULL,         \
-    CBR_NONE, 0, 0, CBR_HERE, 0, 0 }
+    CBR_NONE, 0, 0, CBR_HERE, 0, 0, CBR_NONE }
 
 /* Registers a callback.
  *   what  borrowed; everything in it but the context is copied
@@ -525,13 +530,18 @@ typedef struct cbr_registration {
  * CBR_OK; CBR_E_INVALID both or neither of function and interface, methods or
  * a type tag where they do not belong, a required method is missing (named),
  * text too long, unknown flags; CBR_E_INTERFACE the
- * interface's methods differ from those known; CBR_E_FOREIGN the owner is of
- * another registry; CBR_E_DYING the owner's or registry's end has begun;
- * CBR_E_NOMEM; CBR_E_LIMIT no more slots.
+ * interface's methods differ from those known; CBR_E_FOREIGN the owner or the
+ * queue is of another registry; CBR_E_DYING the owner's or registry's end has
+ * begun; CBR_E_STALE the queue is dead; CBR_E_NOMEM; CBR_E_LIMIT no more
+ * slots.
  * On failure nothing is taken: the context stays yours, and destroy does not
  * run (G6). After success destroy runs exactly once, when the token is dead
  * and nothing is in flight or leased (G7): on the thread that ends it, else on
- * the one that leaves it last.
+ * the one that leaves it last. Where a queue is named, it runs there, before
+ * the messages that wait and outside of the queue's bounds; so ending the token
+ * is CBR_PENDING, and whoever waits for it waits for the queue. When the queue
+ * is dead by then, destroy runs where it would without; what it still had to
+ * destroy when it ends, runs where that ends.
  * Blocking: no user code is waited for. Cost: with its end about 150 ns
  * (measured: README, "Numbers"). */
 CBR_WARN_UNUSED
@@ -785,8 +795,17 @@ typedef struct cbr_connection_options {
   size_t size;
   int32_t priority;  /* higher ones are called first; 0 where none is given */
   uint32_t flags;    /* 0 */
+  /* A handler that is not called by who emits: a message for it is posted to
+   * the queue, and whether it is connected is asked again at delivery. */
+  cbr_queue queue;   /* CBR_NONE: it is called by who emits */
+  void *(*copy_argument)(void *argument);  /* makes the message's payload, with
+                        no lock held; NULL where that fails; NULL here: the
+                        argument itself, which has to live long enough */
+  void (*free_argument)(void *payload);    /* as cbr_message.free_payload */
+  uint64_t argument_bytes;                 /* as cbr_message.payload_bytes */
 } cbr_connection_options;
-#define CBR_CONNECTION_OPTIONS_INIT { sizeof(cbr_connection_options), 0, 0 }
+#define CBR_CONNECTION_OPTIONS_INIT \
+  { sizeof(cbr_connection_options), 0, 0, CBR_NONE, NULL, NULL, 0 }
 
 /* Registers a handler, and connects it to a signal. It is ended like any
  * token: by cbr_invalidate, with its owner, or with its signal. Only its
@@ -795,9 +814,12 @@ typedef struct cbr_connection_options {
  *            CBR_ONE_SHOT: it ends before its first call begins.
  *            CBR_THREAD_BOUND: emissions on other threads pass it over, and a
  *            refusal is recorded
- *   options  borrowed; NULL: priority 0
+ *   options  borrowed; NULL: priority 0. With a queue the emission goes on at
+ *            once, or waits for room in it as cbr_post does; what the handler
+ *            answers then ends nothing but, with CBR_DISCONNECT, itself. One
+ *            that is ended or blocked by then is not called
  *   out      receives the token
- * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal is dead.
+ * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal or the queue is dead.
  * An emission that has begun does not call it.
  * Blocking: no user code is waited for. Cost: constant, but where a handler of
  * lower priority is there before it, a copy of the list. */
@@ -812,8 +834,12 @@ typedef struct cbr_emission {
   uint64_t blocked;      /* handlers that were passed over as blocked; of a
                             blocked signal all that it has */
   cbr_token stopped_by;  /* the handler that ended it; else CBR_NONE */
+  uint64_t queued;       /* handlers that will be called on their queues */
+  uint64_t refused;      /* those whose queue did not take the message, or for
+                            which the argument could not be copied: recorded
+                            as refused */
 } cbr_emission;
-#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE }
+#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE, 0, 0 }
 
 /* Calls the handlers of a signal on the calling thread, one after the other:
  * those that were connected when it began, and are still connected when their
@@ -854,6 +880,158 @@ cbr_status cbr_emit_combined(cbr_signal signal, void *argument,
  * CBR_E_INVALID it is not blocked. Recorded. */
 cbr_status cbr_block(cbr_handle handle);
 cbr_status cbr_unblock(cbr_handle handle);
+
+/* --------------------------------------------------------------- Queues -- */
+
+/* Where calls are delivered. */
+enum {
+  CBR_QUEUE_PUMPED = 1,  /* where the program calls cbr_queue_run */
+  CBR_QUEUE_THREAD = 2   /* on a thread of the library's, one for the queue */
+};
+
+/* What becomes of a message for which there is no room. Before a post fails or
+ * waits, a message is looked for whose token is dead, and dropped instead: so
+ * what nobody would receive does not keep a queue full. A queue that stays
+ * full is not searched by each post, but once in as many as there are 64
+ * messages in it. */
+enum {
+  CBR_QUEUE_BLOCK = 1,        /* the poster waits, block_timeout_ns at most */
+  CBR_QUEUE_FAIL = 2,         /* the post is CBR_E_FULL */
+  CBR_QUEUE_DROP_OLDEST = 3,  /* the message that waits longest is dropped */
+  CBR_QUEUE_KEEP_LATEST = 4   /* a token has one message at most for each
+                                 method: a new one takes the place of the one
+                                 that waits, also where there is room, and has
+                                 its turn; else CBR_E_FULL */
+};
+
+typedef struct cbr_queue_options {
+  size_t size;
+  const char *label;      /* at most 255 bytes; NULL: "" */
+  cbr_owner owner;        /* what it belongs to; CBR_NONE: the registry */
+  uint32_t kind;          /* 0: PUMPED */
+  uint32_t overflow;      /* CBR_QUEUE_BLOCK ...; 0: FAIL */
+  uint64_t max_items;     /* messages that wait; 0: 1024; UINT64_MAX: no
+                             limit */
+  uint64_t max_bytes;     /* of their payload_bytes; 0: 64 MiB; UINT64_MAX: no
+                             limit */
+  uint64_t block_timeout_ns; /* 0: 1 s; CBR_FOREVER */
+} cbr_queue_options;
+#define CBR_QUEUE_OPTIONS_INIT \
+  { sizeof(cbr_queue_options), NULL, CBR_NONE, 0, 0, 0, 0, 0 }
+
+/* Makes a queue.
+ *   options  borrowed; NULL: defaults
+ *   out      receives the queue
+ * CBR_OK; CBR_E_INVALID; CBR_E_DYING the owner's or registry's end has begun;
+ * CBR_E_FOREIGN; CBR_E_NOMEM no memory, thread or descriptor; CBR_E_LIMIT.
+ * It is ended by cbr_queue_finish, or like everything by cbr_invalidate: then
+ * what waits in it is dropped, and posters that wait are CBR_E_CLOSED (G22).
+ * cbr_invalidate_wait waits for the call that is being delivered, for the
+ * payloads that are freed, and for the queue's thread, which runs none of your
+ * functions any more after CBR_OK (but the destructors of its thread-specific
+ * data). Blocking: until its thread has started. */
+CBR_WARN_UNUSED
+cbr_status cbr_queue_create(cbr_registry registry,
+                            const cbr_queue_options *options, cbr_queue *out);
+
+/* How a message calls.
+ *   function  of the token, to be cast to its real type
+ *   context   of the token
+ *   payload   of the message */
+typedef void (*cbr_invoke)(cbr_function function, void *context,
+                           void *payload);
+
+typedef struct cbr_message {
+  size_t size;
+  void *payload;          /* passed on, never looked into */
+  uint64_t payload_bytes; /* what it counts for max_bytes */
+  void (*free_payload)(void *payload);  /* NULL: nothing is freed */
+  const cbr_interface *interface;  /* for a token that has one; borrowed */
+  uint32_t method;        /* of the interface; else 0 */
+  uint32_t reserved;      /* 0 */
+  uint64_t type_tag;      /* for a token that has one; else 0 */
+  cbr_invoke invoke;      /* NULL: the function is a
+                             void (*)(void *context, void *payload) */
+} cbr_message;
+#define CBR_MESSAGE_INIT \
+  { sizeof(cbr_message), NULL, 0, NULL, NULL, 0, 0, 0, NULL }
+
+/* Posts a message: a call of a token, to be delivered by the queue. Then it is
+ * a call like those of cbr_enter, counted and recorded so; whether the token
+ * is live, and may be called there, is asked again (G21). Messages of one
+ * token are delivered in the order of their posts.
+ *   token    live, of the same registry
+ *   message  borrowed; NULL: no payload
+ * CBR_OK the payload is the queue's: free_payload is called once, when it has
+ * been delivered, dropped or replaced, with no lock held, on the thread that
+ * did so, which may be this one.
+ * On failure the payload stays yours (G6):
+ * CBR_E_STALE the queue or the token is dead (cbr_last_error says which; of
+ * the token it is recorded, like a call that comes too late); CBR_E_CONSUMED;
+ * CBR_E_FOREIGN; CBR_E_INTERFACE, CBR_E_UNIMPLEMENTED as cbr_enter_method;
+ * CBR_E_INVALID payload_bytes alone is over max_bytes, or no such method;
+ * CBR_E_CLOSED the queue is finishing, or was ended while the poster waited;
+ * CBR_E_FULL; CBR_E_TIMEOUT no room in block_timeout_ns;
+ * CBR_E_WOULD_DEADLOCK it is full, and its delivery waits for this thread:
+ * which is inside it, or inside another queue for which its own thread waits,
+ * and so on (G22); CBR_E_NOMEM.
+ * Blocking: CBR_QUEUE_BLOCK; else no. Not async-signal-safe. */
+CBR_WARN_UNUSED
+cbr_status cbr_post(cbr_queue queue, cbr_token token,
+                    const cbr_message *message);
+
+/* Returns a descriptor that is readable while messages wait in a pumped queue,
+ * for poll, epoll (level or edge), GLib, libuv, libevent; -1 when the queue is
+ * dead or has a thread. It is the queue's: do not read or close it, and stop
+ * polling before you end the queue. A cbr_queue_run that leaves messages makes
+ * it readable anew. A forked child does not have it. */
+int cbr_queue_descriptor(cbr_queue queue);
+
+/* Delivers messages of a pumped queue on the calling thread, one after the
+ * other. What is posted meanwhile is left for the next time.
+ *   limit  how many at most, dropped ones counted; 0: all that wait now
+ *   ran    receives how many; may be NULL
+ * CBR_OK; CBR_DEFERRED the calling thread is inside a delivery of this queue;
+ * CBR_PENDING another thread is: in both cases nothing was run, and that
+ * delivery goes on until the queue is empty; CBR_E_STALE; CBR_E_THREAD the
+ * queue has a thread; CBR_E_NOMEM a message could not be delivered, and is the
+ * next one still.
+ * No C++ exception may leave what is called here. longjmp: see cbr_unwind.
+ * Blocking: no. */
+cbr_status cbr_queue_run(cbr_queue queue, size_t limit, size_t *ran);
+
+/* Ends a queue when all that waits has been delivered. Posts are CBR_E_CLOSED
+ * from now on.
+ * CBR_OK it has ended; CBR_PENDING it will; CBR_DEFERRED when the calling
+ * thread's delivery is over; CBR_ALREADY; CBR_E_STALE. Blocking: no. */
+cbr_status cbr_queue_finish(cbr_queue queue);
+
+/* What became of a queue's messages: posted = delivered + merged +
+ * dropped_full + dropped_stale + dropped_refused + dropped_ended + waiting +
+ * taken. */
+typedef struct cbr_queue_counts {
+  size_t size;
+  uint64_t posted;
+  uint64_t delivered;       /* calls that have begun */
+  uint64_t merged;          /* replaced by a later one (KEEP_LATEST) */
+  uint64_t dropped_full;    /* for a later one (DROP_OLDEST) */
+  uint64_t dropped_stale;   /* the token was dead */
+  uint64_t dropped_refused; /* it could not be called: on another thread */
+  uint64_t dropped_ended;   /* with the queue */
+  uint64_t waiting;
+  uint64_t taken;           /* 1: being delivered, and not yet counted above */
+  uint64_t waiting_bytes;
+  uint64_t peak_items;      /* that ever waited at a time */
+  uint64_t peak_bytes;
+  uint64_t blocked;         /* posters that wait now */
+} cbr_queue_counts;
+#define CBR_QUEUE_COUNTS_INIT \
+  { sizeof(cbr_queue_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Fills the counts of a live queue.
+ *   out  its size field must be set (CBR_QUEUE_COUNTS_INIT)
+ * CBR_OK; CBR_E_STALE. Blocking: no. */
+cbr_status cbr_queue_statistics(cbr_queue queue, cbr_queue_counts *out);
 
 /* ------------------------------------------------------------- Sessions -- */
 

@@ -264,11 +264,23 @@ CBR_PRIVATE void cbr_monitors_of_process_renew(void);
 CBR_PRIVATE void cbr_database_enter(void);
 CBR_PRIVATE void cbr_database_leave(void);
 
-/* Starts a detached thread that receives no signals. */
+/* Starts a detached thread that receives no signals and writes histories. */
 CBR_PRIVATE bool cbr_thread_start(void (*body)(void *), void *argument);
-/* Whether only such threads are left of the process, whose first one has ended
- * by pthread_exit: it ends when they do. */
+/* Starts one that runs a program's functions: the program does not end before
+ * it by pthread_exit of all others. */
+CBR_PRIVATE bool cbr_thread_start_delivering(void (*body)(void *),
+                                             void *argument);
+/* Whether only threads that write histories are left of the process, whose
+ * first one has ended by pthread_exit: it ends when they do. */
 CBR_PRIVATE bool cbr_is_left_alone(void);
+
+/* A descriptor that a program polls: readable from set to clear; each set is
+ * an edge. NULL: no memory, or no descriptor. A forked child has none. */
+CBR_PRIVATE void *cbr_wakeup_create(void);
+CBR_PRIVATE void cbr_wakeup_destroy(void *wakeup);
+CBR_PRIVATE int32_t cbr_wakeup_descriptor(const void *wakeup);
+CBR_PRIVATE void cbr_wakeup_set(const void *wakeup);
+CBR_PRIVATE void cbr_wakeup_clear(const void *wakeup);
 
 /* Zero memory in which the engine keeps its process-wide state, so that no
  * global of it needs code to be initialised. */

@@ -30,6 +30,10 @@ package struct Emission {
   package var blocked: UInt64 = 0
   /// The handler that ended it.
   package var stoppedBy = Handle.none
+  /// Handlers that are to be called on a queue.
+  package var queued: UInt64 = 0
+  /// Those whose queue has not taken the message.
+  package var refused: UInt64 = 0
 
   package init() {}
 }
@@ -151,6 +155,8 @@ package enum Emitting {
       switch turn {
       case .called: result.called += 1
       case .blocked: result.blocked += 1
+      case .queued: result.queued += 1
+      case .refused: result.refused += 1
       case .gone: gone += 1
       case .stopped:
         result.called += 1
@@ -171,6 +177,9 @@ private enum HandlerTurn {
   case called
   case stopped
   case blocked
+  case queued
+  /// Its queue has not taken the message.
+  case refused
   case gone
   case forked
   case noMemory
@@ -221,6 +230,7 @@ extension Emitting {
     switch thread.enterHandler(entry, call: &record) {
     case .ok: break
     case .stopped: return .blocked
+    case .pending: return post(what, entry, thread: thread)
     case .noMemory: return .noMemory
     default: return .gone
     }
@@ -231,6 +241,21 @@ extension Emitting {
       Finishing.finish(entry.token, thread: thread)
     }
     return turn
+  }
+
+  /// Leaves the call to the handler's queue.
+  private static func post(
+    _ what: EmissionRequest, _ entry: ConnectionList.Entry,
+    thread: ThreadPointer
+  ) -> HandlerTurn {
+    let status = Queues.post(entry, argument: what.argument, thread: thread)
+    // Copying the argument may have forked.
+    guard ThreadPointer.current == thread else { return .forked }
+    switch status {
+    case .ok: return .queued
+    case .stale: return .gone
+    default: return .refused
+    }
   }
 
   @inline(__always)
@@ -257,7 +282,8 @@ extension Emitting {
 
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
   /// Enters a handler whose turn it is: `.stopped` when it is blocked, `.stale`
-  /// when it is gone, of which nobody need know.
+  /// when it is gone, of which nobody need know; `.pending` when it is to be
+  /// called on a queue.
   @inline(__always)
   fileprivate func enterHandler(
     _ entry: ConnectionList.Entry, call: CallPointer

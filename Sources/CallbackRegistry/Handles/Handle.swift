@@ -11,6 +11,7 @@ package enum HandleKind: UInt8 {
   case lease = 4
   case slot = 5
   case signal = 6
+  case queue = 7
   case session = 8
   case task = 9
   case reply = 10
@@ -27,6 +28,7 @@ extension HandleKind {
     case .lease: "lease"
     case .slot: "slot"
     case .signal: "signal"
+    case .queue: "queue"
     case .session: "session"
     case .task: "task"
     case .reply: "reply"

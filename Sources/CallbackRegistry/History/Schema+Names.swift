@@ -13,13 +13,15 @@ extension Schema {
       (11, 'abandoned'), (12, 'counted'), (13, 'aggregated'),
       (14, 'level changed'), (15, 'note'), (16, 'forked'), (17, 'slot set'),
       (18, 'slot cleared'), (19, 'blocked'), (20, 'unblocked'),
-      (21, 'undelivered'), (22, 'session ending'), (23, 'task completed');
+      (21, 'undelivered'), (22, 'session ending'), (23, 'task completed'),
+      (24, 'messages dropped'), (25, 'queue counted');
 
     CREATE TABLE handle_kind (kind INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;
     INSERT INTO handle_kind VALUES
       (1, 'registry'), (2, 'token'), (3, 'owner'), (4, 'lease'),
-      (5, 'slot'), (6, 'signal'), (8, 'session'), (9, 'task'), (10, 'reply');
+      (5, 'slot'), (6, 'signal'), (7, 'queue'), (8, 'session'), (9, 'task'),
+      (10, 'reply');
 
     CREATE TABLE session_event (
       session_event INTEGER PRIMARY KEY, name TEXT NOT NULL

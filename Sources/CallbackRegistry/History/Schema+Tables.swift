@@ -205,6 +205,22 @@ extension Schema {
       PRIMARY KEY (token, run, cause)
     ) STRICT, WITHOUT ROWID;
 
+    CREATE TABLE queue (
+      queue INTEGER NOT NULL,
+      run INTEGER NOT NULL,
+      posted INTEGER NOT NULL,
+      delivered INTEGER NOT NULL,
+      merged INTEGER NOT NULL,
+      dropped_full INTEGER NOT NULL,
+      dropped_stale INTEGER NOT NULL,
+      dropped_refused INTEGER NOT NULL,
+      dropped_ended INTEGER NOT NULL,
+      waiting INTEGER NOT NULL,
+      most_waiting INTEGER NOT NULL,
+      last_sequence INTEGER NOT NULL,
+      PRIMARY KEY (queue, run)
+    ) STRICT, WITHOUT ROWID;
+
     CREATE TABLE loss (
       loss INTEGER PRIMARY KEY,
       run INTEGER NOT NULL,

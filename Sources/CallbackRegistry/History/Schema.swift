@@ -30,6 +30,7 @@ package enum Schema {
     try viewSegments(from: 1, through: 1, on: connection)
     try createViews(eventViews, on: connection)
     try createViews(tokenViews, on: connection)
+    try createViews(queueViews, on: connection)
     try connection.execute(conservation)
     try connection.execute(violations)
     try connection.execute(health)

@@ -52,6 +52,12 @@ package enum EventKind: UInt8 {
   /// A task's completion was delivered: the argument is its error, payload its
   /// data's pieces and bytes.
   case taskCompleted = 23
+  /// Messages of a queue that were not delivered, to a token in a row: payload
+  /// is the token, how many, and the number of the first; the argument is why,
+  /// a status.
+  case messagesDropped = 24
+  /// A queue's counts so far: payload is nine numbers.
+  case queueCounted = 25
   /// Payload of the event before it.
   case continuation = 255
 }
@@ -85,7 +91,7 @@ package enum EventLayout {
 
   /// Whether records of this kind begin an event.
   package static func isRecorded(_ kind: UInt8) -> Bool {
-    kind >= EventKind.call.rawValue && kind <= EventKind.taskCompleted.rawValue
+    kind >= EventKind.call.rawValue && kind <= EventKind.queueCounted.rawValue
   }
 
   package static func kind(ofHead head: UInt64) -> UInt8 {

@@ -350,6 +350,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       pointee.ended += 1
       clearHolders(of: word, slot: slot, reason: reason, into: &chain)
     case .slot: letGo(slot)
+    case .queue: slot.queueRecord?.stop()
     case .session, .task:
       guard let record = slot.recordHeader else { break }
       // Until its step has been run.

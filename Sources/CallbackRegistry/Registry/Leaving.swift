@@ -105,6 +105,10 @@ package enum Leaving {
         continue
       }
       if Handle.kind(of: handle) == .list { thread.pointee.emissions -= 1 }
+      if Handle.kind(of: handle) == .queue, let queue = slot.queueRecord {
+        queue.abandonDelivery(
+          handle, at: depth, cause: cause, thread: thread)
+      }
       if Handle.kind(of: handle) == .token {
         if slot.isKnownToHistory {
           thread.countingCell(of: handle).end(at: depth)

@@ -16,6 +16,8 @@
         case slot
         /// A list of callbacks that are called together, made by C.
         case signal
+        /// A place where calls are delivered, made by C.
+        case queue
         /// Work with one delegate and an end, made by C.
         case session
         /// A piece of a session's work.
@@ -144,6 +146,7 @@
       case .lease: kind = .lease
       case .slot: kind = .slot
       case .signal: kind = .signal
+      case .queue: kind = .queue
       case .session: kind = .session
       case .task: kind = .task
       case .reply: kind = .reply
