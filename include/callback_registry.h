@@ -220,6 +220,7 @@ enum {
   CBR_REASON_TIMED_OUT = 8,
   CBR_REASON_UNLOADED = 9,         /* its plug-in is about to be unloaded */
   CBR_REASON_DELEGATE_DIED = 10,   /* of a session */
+  CBR_REASON_QUEUE_ENDED = 11,     /* of a session */
   CBR_REASON_USER = 1000
 };
 
@@ -1098,9 +1099,11 @@ typedef struct cbr_session_options {
   uint32_t flags;      /* 0 */
   uint32_t line;
   const char *file;    /* the site; at most 1023 bytes */
+  cbr_queue queue;     /* where the delegate is told; CBR_NONE: see Threads */
 } cbr_session_options;
 #define CBR_SESSION_OPTIONS_INIT \
-  { sizeof(cbr_session_options), NULL, CBR_NONE, CBR_NONE, 0, CBR_HERE }
+  { sizeof(cbr_session_options), NULL, CBR_NONE, CBR_NONE, 0, CBR_HERE, \
+    CBR_NONE }
 
 /* Makes a session. It holds its delegate by a lease until did_become_invalid
  * has returned (G23), so it must be ended: by cbr_session_finish or
@@ -1113,9 +1116,12 @@ typedef struct cbr_session_options {
  * CBR_OK; CBR_E_INVALID; CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN the
  * delegate is dead, no delegate, of another registry; CBR_E_DYING;
  * CBR_E_NOMEM; CBR_E_LIMIT.
- * Threads. Events of one session are told one at a time: on the thread that
- * makes one, or on one that is telling another at that moment, when this
- * returns. No lock is held: a delegate may do anything. */
+ * Threads. Events of one session are told one at a time: where it has a queue,
+ * by whoever delivers there, besides that queue's messages and outside of its
+ * bounds; else on the thread that makes one, or on one that is telling another
+ * at that moment, when that has returned. No lock is held: a delegate may do
+ * anything. When the queue is ended, the session cancels itself at its next
+ * event, and what nobody could be told of is recorded as undelivered. */
 CBR_WARN_UNUSED
 cbr_status cbr_session_create(cbr_registry registry,
                               const cbr_session_options *options,

@@ -587,6 +587,95 @@ static void F1_everyMixture(void) {
       }
 }
 
+/* On a queue: nothing is told before it is run. */
+static cbr_queue add_queue(uint32_t kind) {
+  cbr_queue queue = CBR_NONE;
+  cbr_queue_options options = CBR_QUEUE_OPTIONS_INIT;
+  options.label = "main loop";
+  options.kind = kind;
+  EXPECT(CBR_OK, cbr_queue_create(registry, &options, &queue));
+  return queue;
+}
+
+static cbr_session add_queued_session(delegate *self, cbr_queue queue) {
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  options.label = "downloads";
+  options.delegate = self->token;
+  options.queue = queue;
+  EXPECT(CBR_OK, cbr_session_create(registry, &options, &self->session));
+  return self->session;
+}
+
+static void G24_toldOnAQueue(void) {
+  delegate it = {.act = allow};
+  cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+  add_delegate(&it, whole);
+  cbr_session session = add_queued_session(&it, queue);
+  cbr_task task = add_task(session);
+  EXPECT(CBR_OK, cbr_task_respond(task, "200", 3));
+  EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+  EXPECT(CBR_OK, cbr_task_complete(task, 0));
+  EXPECT(CBR_OK, cbr_session_finish(session));
+  expect_told(&it, "");
+  size_t ran;
+  EXPECT(CBR_OK, cbr_queue_run(queue, 0, &ran));
+  expect_told(&it, "rdci");
+  CHECK(!cbr_is_live(session));
+  end_delegate(&it);
+  EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+}
+
+static void G24_toldOnAThread(void) {
+  delegate it = {.act = allow};
+  cbr_queue queue = add_queue(CBR_QUEUE_THREAD);
+  add_delegate(&it, whole);
+  for (int each = 0; each < 20; each++) {
+    cbr_session session = add_queued_session(&it, queue);
+    cbr_task task = add_task(session);
+    EXPECT(CBR_OK, cbr_task_respond(task, NULL, 0));
+    EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+    EXPECT(CBR_OK, cbr_task_complete(task, 0));
+    EXPECT(CBR_OK, cbr_session_finish(session));
+  }
+  CHECK(cbr_queue_finish(queue) >= 0);
+  while (cbr_is_live(queue)) sched_yield();
+  EXPECT(CBR_ALREADY,
+         cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+  EQUAL(20, it.invalid);
+  EQUAL(20, it.complete);
+  EXPECT(CBR_OK, cbr_invalidate_wait(it.token, CBR_REASON_ENDED, CBR_FOREVER));
+}
+
+/* The queue ends first: nobody is told, and all comes to its end. */
+static void G23_queueEndsFirst(void) {
+  for (int way = 0; way < 2; way++) {
+    WITHIN("way %d", way);
+    delegate it = {0};
+    cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+    add_delegate(&it, whole);
+    cbr_session session = add_queued_session(&it, queue);
+    cbr_task task = add_task(session);
+    if (way == 0) EXPECT(CBR_OK, cbr_task_data(task, "1", 1));
+    EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+    if (way == 1) EXPECT(CBR_OK, cbr_task_data(task, "1", 1));
+    CHECK(!cbr_is_live(task));
+    CHECK(!cbr_is_live(session));
+    expect_told(&it, "");
+    end_delegate(&it);
+  }
+  delegate it = {0};
+  cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+  EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+  add_delegate(&it, whole);
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  options.delegate = it.token;
+  options.queue = queue;
+  EXPECT(CBR_E_STALE, cbr_session_create(registry, &options, &it.session));
+  options.queue = it.token;
+  EXPECT(CBR_E_KIND, cbr_session_create(registry, &options, &it.session));
+  end_delegate(&it);
+}
+
 static void G6_failuresTakeNothing(void) {
   delegate it = {0};
   add_delegate(&it, whole);
@@ -700,6 +789,9 @@ int main(void) {
   TEST(G11_jumpOutOfADelegate);
   TEST(H1_delegateForks);
   TEST(F1_everyMixture);
+  TEST(G24_toldOnAQueue);
+  TEST(G24_toldOnAThread);
+  TEST(G23_queueEndsFirst);
   TEST(G6_failuresTakeNothing);
   TEST(G1_sessionsRefuseWhatIsNotTheirs);
   TEST(F3_openSessionIsNamed);

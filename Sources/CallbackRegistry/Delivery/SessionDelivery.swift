@@ -29,22 +29,70 @@ struct SessionDelivery {
   private let registry: RegistryPointer
   private let thread: ThreadPointer
 
-  /// Delivers all that a session has, after something else if that is given.
+  /// Sees to it that all is delivered that a session has: here, or on its
+  /// queue.
   ///
   /// The caller has begun to deliver; when it returns the session may be gone.
+  static func run(_ session: SessionPointer, _ access: borrowing Access) {
+    let queue = session.pointee.queue
+    guard queue == Handle.none || session.pointee.isMute else {
+      return hand(session, to: queue, access)
+    }
+    SessionDelivery(session, access).deliverAll()
+  }
+
+  /// Tells of data at once, and then of all that there is.
   static func run(
     _ session: SessionPointer, _ access: borrowing Access,
-    first: (SessionDelivery) -> Status = { _ in .ok }
+    tellingFirst task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
   ) {
-    let delivery = SessionDelivery(
-      session: session, registry: access.registry, thread: access.thread)
-    if first(delivery) != .forked { delivery.deliverAll() }
+    let delivery = SessionDelivery(session, access)
+    guard delivery.tellDirectly(task, bytes, size: size) != .forked else {
+      return
+    }
+    delivery.deliverAll()
+  }
+
+  /// Delivers on the queue, by the thread that delivers there; or to nobody
+  /// when the queue has ended.
+  static func runOnQueue(
+    _ session: SessionPointer, isLive: Bool, _ access: borrowing Access
+  ) {
+    if !isLive { mute(session, access) }
+    SessionDelivery(session, access).deliverAll()
+  }
+
+  private static func hand(
+    _ session: SessionPointer, to queue: UInt64, _ access: borrowing Access
+  ) {
+    if let pinned = try? PinnedQueue(queue, thread: access.thread) {
+      let record = UnsafeMutableRawPointer(session)
+        .assumingMemoryBound(to: RecordHeader.self)
+      return pinned.record.add(wanted: record)
+    }
+    mute(session, access)
+    SessionDelivery(session, access).deliverAll()
+  }
+
+  /// The queue has ended, and with it all that the session could tell.
+  private static func mute(
+    _ session: SessionPointer, _ access: borrowing Access
+  ) {
+    access.registry.pointee.lock.locked {
+      session.pointee.isMute = true
+      _ = session.cancel(reason: Reason.queueEnded)
+    }
+  }
+
+  private init(_ session: SessionPointer, _ access: borrowing Access) {
+    self.session = session
+    registry = access.registry
+    thread = access.thread
   }
 
   /// Goes on for a thread that has jumped out of what it was telling.
   static func resume(_ session: SessionPointer, _ access: borrowing Access) {
-    let delivery = SessionDelivery(
-      session: session, registry: access.registry, thread: access.thread)
+    let delivery = SessionDelivery(session, access)
     if let event = session.pointee.current {
       guard delivery.conclude(event, .ok) else { return }
     }
@@ -96,6 +144,10 @@ struct SessionDelivery {
     _ delegate: SessionDelegate, _ kind: SessionEventKind,
     inside handle: UInt64, _ body: (CallRecord) -> Void
   ) -> Status {
+    guard !session.pointee.isMute else {
+      recordUndelivered(kind, handle, delegate)
+      return .closed
+    }
     var call = CallRecord.empty
     let status = Entering.enterFully(
       delegate.token, .method(Sessions.interface, kind.method), call: &call)
@@ -150,7 +202,7 @@ struct SessionDelivery {
   }
 
   /// Tells of data that has not been copied.
-  func tellDirectly(
+  private func tellDirectly(
     _ task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
   ) -> Status {
     let status = tellData(task, bytes, size: size)

@@ -10,19 +10,25 @@ package struct RecordHeader {
   /// Is run by the thread that ended the handle, outside of every lock, when
   /// what it ended has been settled.
   package let ended: HandleStep
+  /// Is run by the thread that delivers for the queue that it is wanted on, or
+  /// finds that queue ended.
+  package let wanted: HandleStep?
   /// Is run by a thread that has jumped out of the handle, or ends inside it.
   package let abandoned: HandleStep
   /// Frees the record, under the lock of its registry.
   package let free: @convention(c) (UnsafeMutableRawPointer) -> Void
   fileprivate var next: RecordHeaderPointer?
+  fileprivate var nextWanted: RecordHeaderPointer?
 
   package init(
     handle: UInt64, ended: @escaping HandleStep,
+    wanted: HandleStep? = nil,
     abandoned: @escaping HandleStep,
     free: @escaping @convention(c) (UnsafeMutableRawPointer) -> Void
   ) {
     self.handle = handle
     self.ended = ended
+    self.wanted = wanted
     self.abandoned = abandoned
     self.free = free
   }
@@ -61,6 +67,32 @@ package struct EndedRecords {
     first = taken.pointee.next
     if first == nil { last = nil }
     return (taken.pointee.handle, taken.pointee.ended)
+  }
+}
+
+/// Records that wait to be delivered for, in order; each is there once, and
+/// stays until that has been done.
+package struct WantedRecords {
+  private var first: RecordHeaderPointer?
+  private var last: RecordHeaderPointer?
+
+  package init() {}
+
+  package var isEmpty: Bool { first == nil }
+
+  package mutating func append(_ record: RecordHeaderPointer) {
+    record.pointee.nextWanted = nil
+    if let last { last.pointee.nextWanted = record } else { first = record }
+    last = record
+  }
+
+  package mutating func takeFirst() -> (handle: UInt64, step: HandleStep)? {
+    guard let taken = first, let step = taken.pointee.wanted else {
+      return nil
+    }
+    first = taken.pointee.nextWanted
+    if first == nil { last = nil }
+    return (taken.pointee.handle, step)
   }
 }
 
