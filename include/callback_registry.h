@@ -130,6 +130,10 @@ typedef cbr_handle cbr_owner;
 typedef cbr_handle cbr_lease_handle;
 typedef cbr_handle cbr_slot;
 typedef cbr_handle cbr_signal;
+typedef cbr_handle cbr_queue;
+typedef cbr_handle cbr_session;
+typedef cbr_handle cbr_task;
+typedef cbr_handle cbr_reply;
 
 #ifdef __cplusplus
 #define CBR_NONE static_cast<cbr_handle>(0)
@@ -145,7 +149,11 @@ typedef enum cbr_kind {
   CBR_KIND_OWNER = 3,
   CBR_KIND_LEASE = 4,
   CBR_KIND_SLOT = 5,
-  CBR_KIND_SIGNAL = 6
+  CBR_KIND_SIGNAL = 6,
+  CBR_KIND_QUEUE = 7,
+  CBR_KIND_SESSION = 8,
+  CBR_KIND_TASK = 9,
+  CBR_KIND_REPLY = 10
 } cbr_kind;
 
 /* ------------------------------------------------------------ Statuses -- */
@@ -174,7 +182,8 @@ typedef enum cbr_status {
   CBR_E_THREAD = -14,         /* not allowed on this thread */
   CBR_E_FORKED = -15,         /* inherited through fork */
   CBR_E_NOMEM = -16,          /* out of memory; nothing changed */
-  CBR_E_LIMIT = -17,          /* a limit of the library; nothing changed */
+  CBR_E_LIMIT = -17,          /* all 2^26 slots of the process are in use or
+                                 used up; nothing changed */
   CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
   CBR_E_UNSUPPORTED = -19,    /* not possible here; reserved likewise */
   CBR_E_USER = -1000          /* never made by the library: for callbacks to
@@ -210,17 +219,26 @@ enum {
   CBR_REASON_CANCELLED = 7,
   CBR_REASON_TIMED_OUT = 8,
   CBR_REASON_UNLOADED = 9,         /* its plug-in is about to be unloaded */
+  CBR_REASON_DELEGATE_DIED = 10,   /* of a session */
   CBR_REASON_USER = 1000
 };
 
 /* What a visitor answers: CBR_CONTINUE to be shown the next item, CBR_STOP or
  * any other value to be shown no more. What a signal's handler answers:
  * CBR_CONTINUE, CBR_STOP or any other value to end the emission, or
- * CBR_DISCONNECT to be called no more, while the emission goes on. Also the
+ * CBR_DISCONNECT to be called no more, while the emission goes on. What a reply
+ * says: CBR_ALLOW, CBR_CANCEL, CBR_HAND_OVER. Also the
  * answer that an interface declares for an absent method, which may be any
  * value: the library hands it on and gives it no meaning. */
 typedef int32_t cbr_disposition;
-enum { CBR_CONTINUE = 0, CBR_STOP = 1, CBR_DISCONNECT = 2 };
+enum {
+  CBR_CONTINUE = 0,
+  CBR_STOP = 1,
+  CBR_DISCONNECT = 2,
+  CBR_ALLOW = 3,
+  CBR_CANCEL = 4,
+  CBR_HAND_OVER = 5
+};
 
 /* ------------------------------------------------------------ Registry -- */
 
@@ -239,7 +257,10 @@ enum {
   CBR_STRICT_LEAKS = 1u    /* print what is still live at close to stderr */
 };
 
-/* What becomes of an event for which its thread's memory has no room. */
+/* What becomes of an event for which its thread's memory has no room. None
+ * overwrites the oldest one: calls would cost other events. To keep the newest
+ * limit the history instead (max_calls, max_events), which forgets its oldest;
+ * so that no call waits there is COUNT, and so that nothing does, DROP. */
 enum {
   CBR_OVERFLOW_BLOCK = 1, /* it waits, block_timeout_ns at most; then a call is
                              counted, and another event lost */
@@ -276,8 +297,9 @@ typedef struct cbr_registry_options {
   uint32_t level;           /* CBR_LEVEL_...; 0 is CBR_LEVEL_CALLS */
   uint32_t strictness;      /* CBR_STRICT_... flags */
   uint64_t ring_bytes;      /* memory for events of one thread not yet written,
-                               and so much disk, reserved beside history_path;
-                               0: 2 MiB; a power of two from 4 KiB to 1 GiB */
+                               and so much disk, reserved beside history_path
+                               or in ring_directory; 0: 2 MiB; a power of two
+                               from 4 KiB to 1 GiB */
   uint64_t calls_per_second; /* rows of single calls; beyond it calls are
                                counted; 0: 100 000; UINT64_MAX: no limit */
   uint64_t block_timeout_ns; /* how long an event other than a call waits for
@@ -285,9 +307,10 @@ typedef struct cbr_registry_options {
   /* How much the history keeps. What is beyond is deleted, the oldest first
    * and calls before other events, and its table `purge` says so. UINT64_MAX:
    * no limit. */
-  uint64_t max_bytes;        /* on the disk, with what is beside history_path;
-                                at least 4 MiB; 0: 1 GiB. The file keeps the
-                                size that it once had */
+  uint64_t max_bytes;        /* on the disk, with what is beside history_path
+                                or of it in ring_directory; at least 4 MiB; 0:
+                                1 GiB. The file keeps the size that it once
+                                had */
   uint64_t max_calls;        /* rows of calls, of which at least 8/9 stay; at
                                 least 10 000; 0: no limit, but in memory
                                 1 125 000 */
@@ -299,21 +322,28 @@ typedef struct cbr_registry_options {
   uint32_t events_overflow;  /* of other events; 0: BLOCK */
   cbr_history_changed history_changed; /* NULL: nobody is told */
   void *history_context;               /* passed on */
+  const char *ring_directory; /* where the files of events not yet written
+                                  are; NULL: beside history_path. See
+                                  cbr_registry_open */
   uint32_t emission_depth;   /* emissions that a thread may be inside at a
                                 time (cbr_emit); 0: 64 */
   uint32_t reserved;         /* 0 */
 } cbr_registry_options;
 #define CBR_REGISTRY_OPTIONS_INIT                                        \
   { sizeof(cbr_registry_options), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, NULL, NULL, 0, 0 }
+    0, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* Opens a registry and its history.
- *   options  borrowed; NULL: defaults, history in memory
+ *   options  borrowed, with all that it points to; NULL: defaults, history in
+ *            memory
  *   out      receives the registry
- * CBR_OK; CBR_E_INVALID options; CBR_E_NOMEM; CBR_E_LIMIT too many slots;
- * CBR_E_AUDIT the history cannot be opened: not a database, of another
- * program, of a newer version, not writable, or on a network file system
- * (cbr_last_error names the remedy; the file is left as it was).
+ * CBR_OK; CBR_E_INVALID options, of which ring_directory is of no use without
+ * history_path; CBR_E_NOMEM; CBR_E_LIMIT too many slots; CBR_E_AUDIT the
+ * history cannot be opened: not a database, of another program, of a newer
+ * version, not writable, or on a network file system; or ring_directory is no
+ * directory, cannot be written, has too long a name, or is on a full disk or
+ * on a network file system (cbr_last_error names the remedy; the file is left
+ * as it was, and none is made).
  * A history that is damaged is renamed, with its log, and another one made
  * that names it; the same is done while it is open, and when its file has been
  * removed or replaced. The table `fault` says so.
@@ -322,6 +352,23 @@ typedef struct cbr_registry_options {
  * survives the death of the process. Opening a history takes over what dead
  * processes have left. Where such a file cannot be made, the table `fault`
  * says so.
+ * With ring_directory the file is made there instead: on another disk, or in
+ * memory (/dev/shm), where it survives the process and not the machine.
+ * Programs, and registries of other histories, may name the same directory.
+ * It must exist, and is never removed. A file in it is of one process and one
+ * history: its name is random, ends with .ring, and nobody but the user may
+ * read it (0600). Others who may write there could remove it, if no sticky bit
+ * keeps them from that; a file of a user who owns neither the process nor the
+ * history is not believed. The history notes where the file is (its table
+ * ring_place): whoever opens it later, with any ring_directory or none, and
+ * the command "cbr recover" look there too. A copy of a history leaves the
+ * files alone, as long as that history is where it was. The library removes
+ * its file at close, and that of a dead process when all of it is written. A
+ * process that was killed while it opened a history may leave a file without
+ * events, which nobody looks for. A file that is not there, since the machine
+ * was restarted or a disk is not mounted, is named in `fault`, and looked for
+ * again at each opening. A history that this process has open already keeps
+ * the directory of its first opening.
  * Blocking: opens files; what dead processes have left is written first. */
 CBR_WARN_UNUSED
 cbr_status cbr_registry_open(const cbr_registry_options *options,
@@ -383,10 +430,14 @@ typedef struct cbr_statistics {
   uint32_t reserved;
   uint64_t live_slots;
   uint64_t live_signals;
+  uint64_t live_queues;
+  uint64_t live_sessions;
+  uint64_t live_tasks;
+  uint64_t live_replies;
 } cbr_statistics;
 #define CBR_STATISTICS_INIT \
   { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0, 0, 0, 0, 0 }
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills a snapshot of a registry's counters.
  *   out  its size field must be set (CBR_STATISTICS_INIT)
@@ -463,12 +514,14 @@ typedef struct cbr_registration {
   const char *file;                    /* the site; at most 1023 bytes */
   uint32_t level;                      /* CBR_LEVEL_... of this token */
   uint32_t reserved;                   /* 0 */
+  cbr_queue queue;                     /* where destroy runs; CBR_NONE: where
+                                          the token comes to its end */
 } cbr_registration;
 
 #define CBR_HERE __LINE__, __FILE__    /* the fields line and file */
 #define CBR_REGISTRATION_INIT                                             \
   { sizeof(cbr_registration), NULL, NULL, NULL, NULL, NULL, NULL,         \
-    CBR_NONE, 0, 0, CBR_HERE, 0, 0 }
+    CBR_NONE, 0, 0, CBR_HERE, 0, 0, CBR_NONE }
 
 /* Registers a callback.
  *   what  borrowed; everything in it but the context is copied
@@ -477,13 +530,18 @@ typedef struct cbr_registration {
  * CBR_OK; CBR_E_INVALID both or neither of function and interface, methods or
  * a type tag where they do not belong, a required method is missing (named),
  * text too long, unknown flags; CBR_E_INTERFACE the
- * interface's methods differ from those known; CBR_E_FOREIGN the owner is of
- * another registry; CBR_E_DYING the owner's or registry's end has begun;
- * CBR_E_NOMEM; CBR_E_LIMIT no more slots.
+ * interface's methods differ from those known; CBR_E_FOREIGN the owner or the
+ * queue is of another registry; CBR_E_DYING the owner's or registry's end has
+ * begun; CBR_E_STALE the queue is dead; CBR_E_NOMEM; CBR_E_LIMIT no more
+ * slots.
  * On failure nothing is taken: the context stays yours, and destroy does not
  * run (G6). After success destroy runs exactly once, when the token is dead
  * and nothing is in flight or leased (G7): on the thread that ends it, else on
- * the one that leaves it last.
+ * the one that leaves it last. Where a queue is named, it runs there, before
+ * the messages that wait and outside of the queue's bounds; so ending the token
+ * is CBR_PENDING, and whoever waits for it waits for the queue. When the queue
+ * is dead by then, destroy runs where it would without; what it still had to
+ * destroy when it ends, runs where that ends.
  * Blocking: no user code is waited for. Cost: with its end about 150 ns
  * (measured: README, "Numbers"). */
 CBR_WARN_UNUSED
@@ -737,8 +795,17 @@ typedef struct cbr_connection_options {
   size_t size;
   int32_t priority;  /* higher ones are called first; 0 where none is given */
   uint32_t flags;    /* 0 */
+  /* A handler that is not called by who emits: a message for it is posted to
+   * the queue, and whether it is connected is asked again at delivery. */
+  cbr_queue queue;   /* CBR_NONE: it is called by who emits */
+  void *(*copy_argument)(void *argument);  /* makes the message's payload, with
+                        no lock held; NULL where that fails; NULL here: the
+                        argument itself, which has to live long enough */
+  void (*free_argument)(void *payload);    /* as cbr_message.free_payload */
+  uint64_t argument_bytes;                 /* as cbr_message.payload_bytes */
 } cbr_connection_options;
-#define CBR_CONNECTION_OPTIONS_INIT { sizeof(cbr_connection_options), 0, 0 }
+#define CBR_CONNECTION_OPTIONS_INIT \
+  { sizeof(cbr_connection_options), 0, 0, CBR_NONE, NULL, NULL, 0 }
 
 /* Registers a handler, and connects it to a signal. It is ended like any
  * token: by cbr_invalidate, with its owner, or with its signal. Only its
@@ -747,9 +814,12 @@ typedef struct cbr_connection_options {
  *            CBR_ONE_SHOT: it ends before its first call begins.
  *            CBR_THREAD_BOUND: emissions on other threads pass it over, and a
  *            refusal is recorded
- *   options  borrowed; NULL: priority 0
+ *   options  borrowed; NULL: priority 0. With a queue the emission goes on at
+ *            once, or waits for room in it as cbr_post does; what the handler
+ *            answers then ends nothing but, with CBR_DISCONNECT, itself. One
+ *            that is ended or blocked by then is not called
  *   out      receives the token
- * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal is dead.
+ * As cbr_register; CBR_E_STALE, CBR_E_DYING: the signal or the queue is dead.
  * An emission that has begun does not call it.
  * Blocking: no user code is waited for. Cost: constant, but where a handler of
  * lower priority is there before it, a copy of the list. */
@@ -764,8 +834,12 @@ typedef struct cbr_emission {
   uint64_t blocked;      /* handlers that were passed over as blocked; of a
                             blocked signal all that it has */
   cbr_token stopped_by;  /* the handler that ended it; else CBR_NONE */
+  uint64_t queued;       /* handlers that will be called on their queues */
+  uint64_t refused;      /* those whose queue did not take the message, or for
+                            which the argument could not be copied: recorded
+                            as refused */
 } cbr_emission;
-#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE }
+#define CBR_EMISSION_INIT { sizeof(cbr_emission), 0, 0, CBR_NONE, 0, 0 }
 
 /* Calls the handlers of a signal on the calling thread, one after the other:
  * those that were connected when it began, and are still connected when their
@@ -806,6 +880,328 @@ cbr_status cbr_emit_combined(cbr_signal signal, void *argument,
  * CBR_E_INVALID it is not blocked. Recorded. */
 cbr_status cbr_block(cbr_handle handle);
 cbr_status cbr_unblock(cbr_handle handle);
+
+/* --------------------------------------------------------------- Queues -- */
+
+/* Where calls are delivered. */
+enum {
+  CBR_QUEUE_PUMPED = 1,  /* where the program calls cbr_queue_run */
+  CBR_QUEUE_THREAD = 2   /* on a thread of the library's, one for the queue */
+};
+
+/* What becomes of a message for which there is no room. Before a post fails or
+ * waits, a message is looked for whose token is dead, and dropped instead: so
+ * what nobody would receive does not keep a queue full. A queue that stays
+ * full is not searched by each post, but once in as many as there are 64
+ * messages in it. */
+enum {
+  CBR_QUEUE_BLOCK = 1,        /* the poster waits, block_timeout_ns at most */
+  CBR_QUEUE_FAIL = 2,         /* the post is CBR_E_FULL */
+  CBR_QUEUE_DROP_OLDEST = 3,  /* the message that waits longest is dropped */
+  CBR_QUEUE_KEEP_LATEST = 4   /* a token has one message at most for each
+                                 method: a new one takes the place of the one
+                                 that waits, also where there is room, and has
+                                 its turn; else CBR_E_FULL */
+};
+
+typedef struct cbr_queue_options {
+  size_t size;
+  const char *label;      /* at most 255 bytes; NULL: "" */
+  cbr_owner owner;        /* what it belongs to; CBR_NONE: the registry */
+  uint32_t kind;          /* 0: PUMPED */
+  uint32_t overflow;      /* CBR_QUEUE_BLOCK ...; 0: FAIL */
+  uint64_t max_items;     /* messages that wait; 0: 1024; UINT64_MAX: no
+                             limit */
+  uint64_t max_bytes;     /* of their payload_bytes; 0: 64 MiB; UINT64_MAX: no
+                             limit */
+  uint64_t block_timeout_ns; /* 0: 1 s; CBR_FOREVER */
+} cbr_queue_options;
+#define CBR_QUEUE_OPTIONS_INIT \
+  { sizeof(cbr_queue_options), NULL, CBR_NONE, 0, 0, 0, 0, 0 }
+
+/* Makes a queue.
+ *   options  borrowed; NULL: defaults
+ *   out      receives the queue
+ * CBR_OK; CBR_E_INVALID; CBR_E_DYING the owner's or registry's end has begun;
+ * CBR_E_FOREIGN; CBR_E_NOMEM no memory, thread or descriptor; CBR_E_LIMIT.
+ * It is ended by cbr_queue_finish, or like everything by cbr_invalidate: then
+ * what waits in it is dropped, and posters that wait are CBR_E_CLOSED (G22).
+ * cbr_invalidate_wait waits for the call that is being delivered, for the
+ * payloads that are freed, and for the queue's thread, which runs none of your
+ * functions any more after CBR_OK (but the destructors of its thread-specific
+ * data). Blocking: until its thread has started. */
+CBR_WARN_UNUSED
+cbr_status cbr_queue_create(cbr_registry registry,
+                            const cbr_queue_options *options, cbr_queue *out);
+
+/* How a message calls.
+ *   function  of the token, to be cast to its real type
+ *   context   of the token
+ *   payload   of the message */
+typedef void (*cbr_invoke)(cbr_function function, void *context,
+                           void *payload);
+
+typedef struct cbr_message {
+  size_t size;
+  void *payload;          /* passed on, never looked into */
+  uint64_t payload_bytes; /* what it counts for max_bytes */
+  void (*free_payload)(void *payload);  /* NULL: nothing is freed */
+  const cbr_interface *interface;  /* for a token that has one; borrowed */
+  uint32_t method;        /* of the interface; else 0 */
+  uint32_t reserved;      /* 0 */
+  uint64_t type_tag;      /* for a token that has one; else 0 */
+  cbr_invoke invoke;      /* NULL: the function is a
+                             void (*)(void *context, void *payload) */
+} cbr_message;
+#define CBR_MESSAGE_INIT \
+  { sizeof(cbr_message), NULL, 0, NULL, NULL, 0, 0, 0, NULL }
+
+/* Posts a message: a call of a token, to be delivered by the queue. Then it is
+ * a call like those of cbr_enter, counted and recorded so; whether the token
+ * is live, and may be called there, is asked again (G21). Messages of one
+ * token are delivered in the order of their posts.
+ *   token    live, of the same registry
+ *   message  borrowed; NULL: no payload
+ * CBR_OK the payload is the queue's: free_payload is called once, when it has
+ * been delivered, dropped or replaced, with no lock held, on the thread that
+ * did so, which may be this one.
+ * On failure the payload stays yours (G6):
+ * CBR_E_STALE the queue or the token is dead (cbr_last_error says which; of
+ * the token it is recorded, like a call that comes too late); CBR_E_CONSUMED;
+ * CBR_E_FOREIGN; CBR_E_INTERFACE, CBR_E_UNIMPLEMENTED as cbr_enter_method;
+ * CBR_E_INVALID payload_bytes alone is over max_bytes, or no such method;
+ * CBR_E_CLOSED the queue is finishing, or was ended while the poster waited;
+ * CBR_E_FULL; CBR_E_TIMEOUT no room in block_timeout_ns;
+ * CBR_E_WOULD_DEADLOCK it is full, and its delivery waits for this thread:
+ * which is inside it, or inside another queue for which its own thread waits,
+ * and so on (G22); CBR_E_NOMEM.
+ * Blocking: CBR_QUEUE_BLOCK; else no. Not async-signal-safe. */
+CBR_WARN_UNUSED
+cbr_status cbr_post(cbr_queue queue, cbr_token token,
+                    const cbr_message *message);
+
+/* Returns a descriptor that is readable while messages wait in a pumped queue,
+ * for poll, epoll (level or edge), GLib, libuv, libevent; -1 when the queue is
+ * dead or has a thread. It is the queue's: do not read or close it, and stop
+ * polling before you end the queue. A cbr_queue_run that leaves messages makes
+ * it readable anew. A forked child does not have it. */
+int cbr_queue_descriptor(cbr_queue queue);
+
+/* Delivers messages of a pumped queue on the calling thread, one after the
+ * other. What is posted meanwhile is left for the next time.
+ *   limit  how many at most, dropped ones counted; 0: all that wait now
+ *   ran    receives how many; may be NULL
+ * CBR_OK; CBR_DEFERRED the calling thread is inside a delivery of this queue;
+ * CBR_PENDING another thread is: in both cases nothing was run, and that
+ * delivery goes on until the queue is empty; CBR_E_STALE; CBR_E_THREAD the
+ * queue has a thread; CBR_E_NOMEM a message could not be delivered, and is the
+ * next one still.
+ * No C++ exception may leave what is called here. longjmp: see cbr_unwind.
+ * Blocking: no. */
+cbr_status cbr_queue_run(cbr_queue queue, size_t limit, size_t *ran);
+
+/* Ends a queue when all that waits has been delivered. Posts are CBR_E_CLOSED
+ * from now on.
+ * CBR_OK it has ended; CBR_PENDING it will; CBR_DEFERRED when the calling
+ * thread's delivery is over; CBR_ALREADY; CBR_E_STALE. Blocking: no. */
+cbr_status cbr_queue_finish(cbr_queue queue);
+
+/* What became of a queue's messages: posted = delivered + merged +
+ * dropped_full + dropped_stale + dropped_refused + dropped_ended + waiting +
+ * taken. */
+typedef struct cbr_queue_counts {
+  size_t size;
+  uint64_t posted;
+  uint64_t delivered;       /* calls that have begun */
+  uint64_t merged;          /* replaced by a later one (KEEP_LATEST) */
+  uint64_t dropped_full;    /* for a later one (DROP_OLDEST) */
+  uint64_t dropped_stale;   /* the token was dead */
+  uint64_t dropped_refused; /* it could not be called: on another thread */
+  uint64_t dropped_ended;   /* with the queue */
+  uint64_t waiting;
+  uint64_t taken;           /* 1: being delivered, and not yet counted above */
+  uint64_t waiting_bytes;
+  uint64_t peak_items;      /* that ever waited at a time */
+  uint64_t peak_bytes;
+  uint64_t blocked;         /* posters that wait now */
+} cbr_queue_counts;
+#define CBR_QUEUE_COUNTS_INIT \
+  { sizeof(cbr_queue_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Fills the counts of a live queue.
+ *   out  its size field must be set (CBR_QUEUE_COUNTS_INIT)
+ * CBR_OK; CBR_E_STALE. Blocking: no. */
+cbr_status cbr_queue_statistics(cbr_queue queue, cbr_queue_counts *out);
+
+/* ------------------------------------------------------------- Sessions -- */
+
+/* A session is work with one delegate, in pieces that are tasks, and with an
+ * end. Whoever does the work says what happens by cbr_task_respond,
+ * cbr_task_data and cbr_task_complete; the delegate is told.
+ *
+ * The delegate is a token with the interface that cbr_session_interface gives.
+ * Its methods, in this order; all but did_complete may be absent (NULL): */
+enum {
+  CBR_DID_RECEIVE_RESPONSE = 0,
+  CBR_DID_RECEIVE_DATA = 1,
+  CBR_DID_COMPLETE = 2,
+  CBR_DID_BECOME_INVALID = 3,
+  CBR_DID_HAND_OVER = 4,
+  CBR_SESSION_METHODS = 5
+};
+
+/* The task has a response, and wants to know how to go on: until cbr_reply_send
+ * is called for reply, here or later and on any thread, data is held back.
+ * Absent: CBR_ALLOW.
+ *   response, size  what cbr_task_respond was given; NULL, 0 where that was
+ *                   nothing; valid until it returns */
+typedef void (*cbr_did_receive_response)(void *context, cbr_task task,
+                                         const void *response, size_t size,
+                                         cbr_reply reply);
+
+/* The task has data. Absent: it is dropped, or only gathered.
+ *   bytes, size  valid until it returns */
+typedef void (*cbr_did_receive_data)(void *context, cbr_task task,
+                                     const void *bytes, size_t size);
+
+/* The task is complete: exactly once, after all else that is told of it (G24).
+ * When it has returned the task is dead, and its context is destroyed.
+ *   error  what cbr_task_complete was given; else CBR_TASK_... */
+typedef void (*cbr_did_complete)(void *context, cbr_task task, int error);
+
+/* The session has ended: exactly once, after the last did_complete (G24). When
+ * it has returned the session no longer holds its delegate. Absent: nothing.
+ *   reason  CBR_REASON_ENDED after cbr_session_finish, CBR_REASON_CANCELLED
+ *           after cbr_session_cancel, else that of its end */
+typedef void (*cbr_did_become_invalid)(void *context, cbr_session session,
+                                       cbr_reason reason);
+
+/* The reply has handed the task over: the rest of it, did_complete included,
+ * is told to the successor. Told to the one before. Absent: nothing. */
+typedef void (*cbr_did_hand_over)(void *context, cbr_task task,
+                                  cbr_token successor);
+
+enum {
+  CBR_TASK_CANCELLED = INT32_MIN,
+  CBR_TASK_DELEGATE_GONE = INT32_MIN + 1 /* nobody could be told */
+};
+
+/* Returns the interface of delegates, for cbr_registration. Static. */
+const cbr_interface *cbr_session_interface(void);
+
+typedef struct cbr_session_options {
+  size_t size;
+  const char *label;   /* at most 255 bytes; NULL: "" */
+  cbr_token delegate;  /* with the interface of cbr_session_interface */
+  cbr_owner owner;     /* what it belongs to and ends with; CBR_NONE: the
+                          registry */
+  uint32_t flags;      /* 0 */
+  uint32_t line;
+  const char *file;    /* the site; at most 1023 bytes */
+} cbr_session_options;
+#define CBR_SESSION_OPTIONS_INIT \
+  { sizeof(cbr_session_options), NULL, CBR_NONE, CBR_NONE, 0, CBR_HERE }
+
+/* Makes a session. It holds its delegate by a lease until did_become_invalid
+ * has returned (G23), so it must be ended: by cbr_session_finish or
+ * cbr_session_cancel; by cbr_invalidate, or with its owner, it is cancelled.
+ * When its delegate is ended from outside, which its own registry's close does
+ * too, the session cancels itself, and what nobody could be told of is recorded
+ * as undelivered.
+ *   options  borrowed
+ *   out      receives the session
+ * CBR_OK; CBR_E_INVALID; CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN the
+ * delegate is dead, no delegate, of another registry; CBR_E_DYING;
+ * CBR_E_NOMEM; CBR_E_LIMIT.
+ * Threads. Events of one session are told one at a time: on the thread that
+ * makes one, or on one that is telling another at that moment, when this
+ * returns. No lock is held: a delegate may do anything. */
+CBR_WARN_UNUSED
+cbr_status cbr_session_create(cbr_registry registry,
+                              const cbr_session_options *options,
+                              cbr_session *out);
+
+/* Ends a session when its tasks are complete: no new ones begin.
+ * CBR_OK; CBR_ALREADY it had begun to end. Blocking: no. */
+cbr_status cbr_session_finish(cbr_session session);
+
+/* Cancels a session's tasks, and ends it. One that was told to finish can
+ * still be cancelled.
+ * CBR_OK; CBR_ALREADY it was cancelled before, or is gone. Blocking: no. */
+cbr_status cbr_session_cancel(cbr_session session);
+
+enum {
+  CBR_TASK_GATHER = 1u  /* keeps all data until did_complete has returned */
+};
+
+typedef struct cbr_task_options {
+  size_t size;
+  const char *label;     /* at most 255 bytes; NULL: "" */
+  void *context;         /* passed on, never looked into */
+  cbr_destroy destroy;   /* frees the context when the task is gone; may be
+                            NULL */
+  uint32_t flags;        /* CBR_TASK_GATHER */
+  uint32_t line;
+  const char *file;      /* the site; at most 1023 bytes */
+  uint64_t max_waiting_bytes; /* of data that is held back or has not been told;
+                                 0: 1 MiB */
+} cbr_task_options;
+#define CBR_TASK_OPTIONS_INIT \
+  { sizeof(cbr_task_options), NULL, NULL, NULL, 0, CBR_HERE, 0 }
+
+/* Begins a task.
+ *   options  borrowed; NULL: no label, no context
+ *   out      receives the task; it is dead when its did_complete has returned
+ * CBR_OK; CBR_E_CLOSED the session has begun to end (G25); CBR_E_INVALID;
+ * CBR_E_NOMEM; CBR_E_LIMIT. On failure the context stays yours. */
+CBR_WARN_UNUSED
+cbr_status cbr_task_begin(cbr_session session, const cbr_task_options *options,
+                          cbr_task *out);
+
+/* Says that a task has a response; once, and before any data.
+ *   response, size  copied; may be NULL, 0
+ * CBR_OK; CBR_ALREADY it has begun; CBR_E_CLOSED it is complete or cancelled;
+ * CBR_E_STALE; CBR_E_NOMEM; CBR_E_LIMIT. */
+cbr_status cbr_task_respond(cbr_task task, const void *response, size_t size);
+
+/* Gives a task data. It is copied only when it cannot be told at once.
+ * CBR_OK; CBR_E_FULL it would be more than max_waiting_bytes: nothing was
+ * taken; CBR_E_CLOSED it is complete or cancelled; CBR_E_INVALID size is 0;
+ * CBR_E_STALE; CBR_E_NOMEM. */
+cbr_status cbr_task_data(cbr_task task, const void *bytes, size_t size);
+
+/* Completes a task; what was given before is told before.
+ *   error  0, or the program's own
+ * CBR_OK; CBR_ALREADY it is complete or cancelled. */
+cbr_status cbr_task_complete(cbr_task task, int error);
+
+/* Cancels a task: what has not been told is dropped, and recorded as
+ * undelivered; did_complete says CBR_TASK_CANCELLED. It may be called from
+ * inside the task's own data (G28).
+ * CBR_OK; CBR_ALREADY its did_complete is on its way or has been. */
+cbr_status cbr_task_cancel(cbr_task task);
+
+/* Returns a task's context; NULL when the task is dead. Inside of what its
+ * delegate is told it is there. */
+void *cbr_task_context(cbr_task task);
+
+/* Gives what a task with CBR_TASK_GATHER has been given so far.
+ *   bytes, size  set; valid until more comes, in did_complete until that
+ *                returns; NULL, 0 where there is nothing
+ * CBR_OK; CBR_E_STALE. */
+cbr_status cbr_task_gathered(cbr_task task, const void **bytes, size_t *size);
+
+/* Says how a task goes on that has a response, once.
+ *   disposition  CBR_ALLOW its data flows; CBR_CANCEL it is cancelled;
+ *                CBR_HAND_OVER the rest of it goes to the successor
+ *   successor    with CBR_HAND_OVER a delegate's token; else CBR_NONE
+ * CBR_OK; CBR_E_CONSUMED it was sent before (cbr_last_error says when);
+ * CBR_E_CLOSED the task was cancelled; CBR_E_INVALID; of the successor
+ * CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN, and the reply can still be sent;
+ * CBR_E_NOMEM. A reply that is never sent is found in the history's view
+ * `unanswered`. */
+cbr_status cbr_reply_send(cbr_reply reply, cbr_disposition disposition,
+                          cbr_token successor);
 
 /* -------------------------------------------------------------- History -- */
 

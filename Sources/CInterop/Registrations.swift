@@ -48,5 +48,6 @@ func withRequest(
   registration.line = what.pointee.line
   registration.file = what.pointee.file
   registration.level = what.pointee.level
+  registration.queue = what.pointee.queue
   return body(registration)
 }

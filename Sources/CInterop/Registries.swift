@@ -33,6 +33,7 @@ package func cbr_registry_open(
     chosen.historyChanged = unsafeBitCast(
       options.pointee.history_changed, to: StateChanged?.self)
     chosen.historyContext = options.pointee.history_context
+    chosen.ringDirectory = options.pointee.ring_directory
     chosen.emissionLimit = options.pointee.emission_depth
     guard options.pointee.reserved == 0 else {
       return refuse("options.reserved is not 0")

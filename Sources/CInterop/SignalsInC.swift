@@ -21,17 +21,24 @@ package func cbr_connect(
 ) -> cbr_status {
   guard let out else { return refuse("out is NULL") }
   out.pointee = Handle.none
+  var delivery = DeliveryPlace()
   if let options {
     guard StructureSize.isKnown(options) else {
       return refuse("options->size is not one that this library knows")
     }
+    delivery.queue = options.pointee.queue
+    delivery.copy = unsafeBitCast(
+      options.pointee.copy_argument, to: CopyArgument?.self)
+    delivery.free = options.pointee.free_argument
+    delivery.bytes = options.pointee.argument_bytes
     guard options.pointee.flags == 0 else {
       return refuse("options->flags has unknown bits")
     }
   }
   return withRequest(what) { request in
     Signals.connect(
-      request, to: signal, priority: options?.pointee.priority ?? 0, out: out
+      request, to: signal, priority: options?.pointee.priority ?? 0,
+      delivery: delivery, out: out
     ).inC
   }
 }
@@ -83,6 +90,8 @@ private func emit(
     result.pointee.called = emission.called
     result.pointee.blocked = emission.blocked
     result.pointee.stopped_by = emission.stoppedBy
+    result.pointee.queued = emission.queued
+    result.pointee.refused = emission.refused
   }
   return status.inC
 }

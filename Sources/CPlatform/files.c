@@ -5,7 +5,9 @@
  *
  * The lock is one of an open file description (F_OFD_SETLK, fcntl(2)): it ends
  * with the process however that ends, and closing some other descriptor of the
- * file does not drop it. A forked child shares it until it closes its copy.
+ * file does not drop it. A forked child shares it until it closes its copy. A
+ * mapping keeps the description that it was made with (mmap(2)), in a forked
+ * child, too: so what is locked is another description than what is mapped.
  * posix_fallocate(3) reserves the blocks: a hole in a mapping is SIGBUS when
  * the disk is full.
  */
@@ -26,11 +28,13 @@ static bool lock_file(int file) {
   return fcntl(file, F_OFD_SETLK, &whole) == 0;
 }
 
-int32_t cbr_file_make(const char *path) {
+int32_t cbr_file_make(const char *path, int32_t *lock) {
   int file =
       open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return CBR_FILE_FAILED;
-  if (lock_file(file)) return file;
+  *lock = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (*lock >= 0 && lock_file(*lock)) return file;
+  if (*lock >= 0) close(*lock);
   close(file);
   unlink(path);
   return CBR_FILE_FAILED;
@@ -116,6 +120,18 @@ bool cbr_file_rename(const char *from, const char *to) {
 }
 
 bool cbr_file_remove(const char *path) { return unlink(path) == 0; }
+
+bool cbr_file_is_own(int32_t file, const char *other) {
+  struct stat found, beside;
+  if (fstat(file, &found) != 0) return false;
+  return found.st_uid == geteuid() ||
+         (stat(other, &beside) == 0 && found.st_uid == beside.st_uid);
+}
+
+bool cbr_path_is_missing(const char *path) {
+  struct stat found;
+  return lstat(path, &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
 
 bool cbr_directory_make(const char *path) {
   return mkdir(path, 0700) == 0 || errno == EEXIST;

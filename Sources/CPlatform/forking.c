@@ -41,15 +41,18 @@ void cbr_before_fork(void) {
   is_forking = true;
   uint64_t deadline = cbr_monotonic_nanoseconds() + patience;
   while (users > 0 && cbr_monitor_wait(monitor(), deadline)) {}
+  cbr_wakeups_before_fork();
 }
 
 void cbr_after_fork_in_parent(void) {
+  cbr_wakeups_after_fork_in_parent();
   is_forking = false;
   cbr_monitor_wake(monitor());
   cbr_monitor_unlock(monitor());
 }
 
 void cbr_after_fork_in_child(void) {
+  cbr_wakeups_after_fork_in_child();
   cbr_monitors_of_process_renew();
   is_forking = false;
   users = 0;

@@ -19,6 +19,11 @@ CBR_PRIVATE void cbr_before_fork(void);
 CBR_PRIVATE void cbr_after_fork_in_parent(void);
 CBR_PRIVATE void cbr_after_fork_in_child(void);
 
+/* The same of the descriptors that programs poll; see wakeups.c. */
+CBR_PRIVATE void cbr_wakeups_before_fork(void);
+CBR_PRIVATE void cbr_wakeups_after_fork_in_parent(void);
+CBR_PRIVATE void cbr_wakeups_after_fork_in_child(void);
+
 #ifdef CBR_TEST_HOOKS
 extern int cbr_test_membarrier_error;
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -10,8 +13,9 @@
 #include "CPlatform.h"
 
 /* Files beside a history have its name and up to 21 bytes more, or are in a
- * directory whose name has 6 bytes more, by names of 45 bytes. */
-enum { ENDING_BYTES = 21, NAME_IN_DIRECTORY_BYTES = 6 + 1 + 45 };
+ * directory whose name has 6 bytes more, by names of 51 bytes. */
+enum { ENDING_BYTES = 21, RING_NAME_BYTES = 51,
+       NAME_IN_DIRECTORY_BYTES = 6 + 1 + RING_NAME_BYTES };
 
 static bool is_too_long(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -68,4 +72,41 @@ int cbr_path_obstacle(const char *path) {
   else if (is_remote(directory)) result = CBR_PATH_IS_REMOTE;
   cbr_release(directory);
   return result;
+}
+
+/* Makes a file, and removes it again. */
+static int try_file(const char *directory, uint64_t bytes, uint64_t number) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/%016" PRIx64 ".ring.new", directory, number);
+  int file =
+      open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int error = file < 0 ? errno : posix_fallocate(file, 0, (off_t)bytes);
+  if (file >= 0) {
+    unlink(path);
+    close(file);
+  }
+  switch (error) {
+    case 0: return CBR_PATH_FREE;
+    case ENOSPC:
+    case EDQUOT: return CBR_PATH_IS_FULL;
+    default: return CBR_PATH_MAKES_NO_FILE;
+  }
+}
+
+int cbr_directory_obstacle(const char *path, uint64_t bytes,
+                           uint64_t number) {
+  struct stat found;
+  if (strlen(path) + 1 + RING_NAME_BYTES >= PATH_MAX)
+    return CBR_PATH_TOO_LONG;
+  if (stat(path, &found) != 0)
+    return errno == ENOENT         ? CBR_PATH_NO_DIRECTORY
+           : errno == ENOTDIR      ? CBR_PATH_IS_NO_DIRECTORY
+           : errno == ENAMETOOLONG ? CBR_PATH_TOO_LONG
+                                   : CBR_PATH_DIRECTORY_READ_ONLY;
+  if (!S_ISDIR(found.st_mode)) return CBR_PATH_IS_NO_DIRECTORY;
+  if (access(path, W_OK | X_OK) != 0)
+    return errno == EROFS ? CBR_PATH_FILE_SYSTEM_READ_ONLY
+                          : CBR_PATH_DIRECTORY_READ_ONLY;
+  if (is_remote(path)) return CBR_PATH_IS_REMOTE;
+  return try_file(path, bytes, number);
 }

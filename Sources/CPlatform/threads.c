@@ -37,16 +37,22 @@ void cbr_thread_name(char name[16]) {
 struct start {
   void (*body)(void *);
   void *argument;
+  const char *name;
 };
 
-/* Threads of the library's own. */
+/* Threads that write histories. */
 static _Atomic int own_threads;
 
 static void *run(void *argument) {
   struct start start = *(struct start *)argument;
   cbr_release(argument);
-  prctl(PR_SET_NAME, "cbr-history", 0, 0, 0);
+  prctl(PR_SET_NAME, start.name, 0, 0, 0);
   start.body(start.argument);
+  return NULL;
+}
+
+static void *run_own(void *argument) {
+  run(argument);
   own_threads--;
   return NULL;
 }
@@ -68,10 +74,10 @@ bool cbr_is_left_alone(void) {
          has_first_thread_ended();
 }
 
-bool cbr_thread_start(void (*body)(void *), void *argument) {
+static bool start_thread(void *(*run)(void *), struct start what) {
   struct start *start = cbr_allocate(sizeof *start, _Alignof(struct start));
   if (!start) return false;
-  *start = (struct start){body, argument};
+  *start = what;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -79,11 +85,21 @@ bool cbr_thread_start(void (*body)(void *), void *argument) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  own_threads++;
   bool started = pthread_create(&thread, &attributes, run, start) == 0;
-  if (!started) own_threads--;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   if (!started) cbr_release(start);
   return started;
+}
+
+bool cbr_thread_start(void (*body)(void *), void *argument) {
+  own_threads++;
+  bool started =
+      start_thread(run_own, (struct start){body, argument, "cbr-history"});
+  if (!started) own_threads--;
+  return started;
+}
+
+bool cbr_thread_start_delivering(void (*body)(void *), void *argument) {
+  return start_thread(run, (struct start){body, argument, "cbr-queue"});
 }

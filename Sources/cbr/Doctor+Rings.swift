@@ -32,6 +32,13 @@ extension Command {
         "run this as the user whose programs write the history"
       ),
       (
+        .missing, "not where they were",
+        """
+        if they are on a disk that is not mounted, mount it, and \
+        "cbr recover \(path)"; else see the table fault
+        """
+      ),
+      (
         .junk, "of nobody",
         "remove from \(path).rings what is not the library's"
       ),

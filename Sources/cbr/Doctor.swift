@@ -22,9 +22,14 @@ extension Command {
   }
 
   private static func examine(_ path: String) throws -> [Finding] {
-    let facts = try Reader.reading(path) { try Facts($0) }
+    var facts = try Reader.reading(path) { try Facts($0, of: path) }
     // After the history, so that no ring is behind what was read of it.
-    let rings = RingDirectory(of: path)
+    var rings = RingDirectory(of: path, places: facts.places)
+    if rings.count(.missing) > 0 {
+      // Their runs may have ended in between.
+      facts = try Reader.reading(path) { try Facts($0, of: path) }
+      rings = RingDirectory(of: path, places: facts.places)
+    }
     return [
       sqlite(), clock(), fileSystem(of: path), freeSpace(of: path),
       log(of: path), ringFiles(rings, of: path), lag(rings, facts, of: path),

@@ -21,8 +21,11 @@ struct Facts {
   let open: [Run]
   /// How far the history has come with each ring.
   let consumed: [Ring: UInt64]
+  /// Files of rings that are not beside the history.
+  let places: [RingPlaces.Place]
 
-  init(_ reader: borrowing Reader) throws {
+  init(_ reader: borrowing Reader, of path: String) throws {
+    places = try RingPlaces.all(reader, of: path)
     let lines = try reader.rows("SELECT name, value FROM health")
     health = Dictionary(lines.map { ($0[0], $0[1]) }) { first, _ in first }
     open = try reader.rows(

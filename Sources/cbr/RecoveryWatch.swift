@@ -6,9 +6,15 @@ import Synchronization
 /// Looks from outside how far a recovery has come, and says so.
 final class RecoveryWatch: Sendable {
   private let path: String
+  private let places: [RingPlaces.Place]
   private let isOver = Atomic<Bool>(false)
 
-  private init(_ path: String) { self.path = path }
+  private init(_ path: String) {
+    self.path = path
+    // Without them less is told.
+    places =
+      (try? Reader.reading(path) { try RingPlaces.all($0, of: path) }) ?? []
+  }
 
   static func during<Result>(
     _ path: String, _ recover: () throws -> Result
@@ -51,5 +57,6 @@ final class RecoveryWatch: Sendable {
   private var fileCount: Int {
     let names = RingDirectory.names(in: path + ".rings") ?? []
     return names.count { $0.hasSuffix(".ring") }
+      + places.count { access($0.file, F_OK) == 0 }
   }
 }

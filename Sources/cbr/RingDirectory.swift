@@ -4,7 +4,8 @@ import CLinux
 import CallbackRegistry
 import Glibc
 
-/// What is in the directory of files of rings beside a history.
+/// What is in the directory of files of rings beside a history, and those of
+/// its files of rings that are elsewhere.
 ///
 /// No lock is taken: whoever recovers meanwhile is not disturbed.
 struct RingDirectory {
@@ -14,6 +15,8 @@ struct RingDirectory {
     case damaged
     /// Cannot be opened.
     case closed
+    /// Not where its run has noted that it is.
+    case missing
     /// Nothing that the library puts there.
     case junk
   }
@@ -29,7 +32,14 @@ struct RingDirectory {
   /// Why the directory cannot be read.
   private(set) var obstacle: String?
 
-  init(of path: String) {
+  init(of path: String, places: [RingPlaces.Place]) {
+    for place in places {
+      if let file = Self.look(place.file) {
+        files.append(file)
+      } else if !place.hasEnded {
+        files.append(File(state: .missing))
+      }
+    }
     let directory = path + ".rings"
     guard let names = Self.names(in: directory) else {
       if errno != ENOENT { obstacle = String(cString: strerror(errno)) }

@@ -27,6 +27,7 @@ VICTIM = r"""
 #include <callback_registry.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void die(void *context) {
@@ -42,6 +43,7 @@ int main(int count, char **arguments) {
   cbr_call call;
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
   options.history_path = arguments[1];
+  options.ring_directory = getenv("RINGS");
   if (cbr_registry_open(&options, &registry) != CBR_OK) return 1;
   if (CBR_REGISTER(registry, "the victim", die,
                    count > 2 ? arguments[2] : NULL, NULL, CBR_NONE, &token) != CBR_OK)
@@ -233,6 +235,81 @@ class Commands(unittest.TestCase):
         self.assertEqual([each.name for each in self.rings.iterdir()],
                          [file.name + ".set-aside"])
         self.assertIn("unreadable", self.query("SELECT cause FROM fault"))
+
+    def kill_one_elsewhere(self):
+        """Its rings are in a directory that other histories use, too."""
+        self.rings = self.folder / "rings"
+        self.rings.mkdir()
+        os.environ["RINGS"] = str(self.rings)
+        self.addCleanup(os.environ.pop, "RINGS")
+        subprocess.run([self.victim, self.path + "-of-another"],
+                       stdout=subprocess.DEVNULL)
+        other, = self.rings.iterdir()
+        return self.kill_one(), other
+
+    def test_recover_finds_rings_elsewhere(self):
+        _, other = self.kill_one_elsewhere()
+        before = other.read_bytes()
+        found = self.findings()
+        self.assertIn("1 of dead processes, to be recovered",
+                      found["ring files"]["finding"])
+        self.expect(cbr("recover", self.path), 0,
+                    out="dead processes recovered: 1\n")
+        self.assertEqual(
+            self.query("SELECT label FROM in_flight_at_crash"),
+            "the victim\n")
+        self.assertEqual(
+            answer("recover", self.path),
+            {"recovered": 0, "in_use": 0, "set_aside": 0, "failed": 0})
+        self.assertEqual(list(self.rings.iterdir()), [other])
+        self.assertEqual(other.read_bytes(), before)
+        self.assertEqual(self.verdicts("ring files", "runs", "lag"),
+                         ["ok", "ok", "ok"])
+        self.assertEqual(
+            answer("recover", self.path + "-of-another")["recovered"], 1)
+        self.assertEqual(list(self.rings.iterdir()), [])
+
+    def test_copies_leave_rings_elsewhere_alone(self):
+        self.kill_one_elsewhere()
+        for command in "snapshot", "salvage":
+            copy = str(self.folder / command)
+            self.expect(cbr(command, self.path, copy), 0, out="copied")
+            self.assertEqual(answer("recover", copy)["recovered"], 0)
+            self.assertEqual(answer("recover", copy)["set_aside"], 0)
+            told = json.loads(cbr("doctor", copy, "--json").stdout)
+            finding, = (each for each in told["findings"]
+                        if each["name"] == "ring files")
+            self.assertEqual(finding["finding"], "none")
+        self.assertEqual(len(list(self.rings.iterdir())), 2)
+        # Another history in its place knows nothing of them.
+        for file in self.path, self.path + "-wal", self.path + "-shm":
+            pathlib.Path(file).unlink(missing_ok=True)
+        self.close_one()
+        self.assertEqual(answer("recover", self.path)["recovered"], 0)
+        self.assertEqual(len(list(self.rings.iterdir())), 2)
+        # What was saved of the former one does.
+        (self.folder / "salvage").replace(self.path)
+        self.assertEqual(answer("recover", self.path)["recovered"], 1)
+        self.assertEqual(len(list(self.rings.iterdir())), 1)
+        self.assertEqual(
+            self.query("SELECT label FROM in_flight_at_crash"),
+            "the victim\n")
+
+    def test_rings_elsewhere_that_are_gone(self):
+        """A5: a restart of the machine empties what is in memory."""
+        token, _ = self.kill_one_elsewhere()
+        shutil.rmtree(self.rings)
+        for _ in range(2):
+            self.assertEqual(
+                answer("recover", self.path),
+                {"recovered": 0, "in_use": 0, "set_aside": 0, "failed": 0})
+            self.assertRegex(
+                self.query("SELECT cause FROM fault"),
+                r"\Athe rings of run 1 are not where they were: [^\n]*\n\Z")
+        found = self.findings()["ring files"]
+        self.assertEqual(found["finding"], "1 not where they were")
+        self.assertIn("see the table fault", found["remedy"])
+        self.expect(cbr("stat", self.path), 0, out="faults")
 
     def test_recover_leaves_a_living_process_alone(self):
         with self.living_one():

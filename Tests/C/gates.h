@@ -51,7 +51,8 @@ enum {
   SLOT_FREED, TABLE_GROWN, THREAD_ENDED, WAIT_BEGAN, WAIT_WOKEN,
   CONSUMED_MARKED, PARKED, RING_FULL, ENTER_TIMED, BATCH_BEGAN, BATCH_WRITTEN,
   BATCH_COMMITTED, LOG_COPIED, RINGS_READ, RINGS_ENDED, RINGS_COMMITTED,
-  RINGS_REMOVED, SEGMENT_ADDED, ROWS_PURGED, LIST_READ,
+  RINGS_REMOVED, SEGMENT_ADDED, ROWS_PURGED, LIST_READ, MESSAGE_POSTED,
+  POSTER_BLOCKED, MESSAGE_TAKEN, DELIVERY_ENDING, MESSAGE_DROPPED,
   IN_CALLBACK = 100, IN_DESTROY, IN_VISITOR, BEFORE_ACT, AFTER_ACT,
   BEFORE_FORK, AFTER_FORK
 };
@@ -187,14 +188,19 @@ static inline void open_gate(gate *at) {
 
 /* Waits until a thread stands at the gate. False when its worker ends without
  * having come there; a gate for any thread must be reached. */
-static inline bool comes_to(gate *at) {
+static inline bool comes_to_within(gate *at, int seconds) {
   struct timespec until = patience_(CLOCK_MONOTONIC);
+  until.tv_sec += seconds - PATIENCE_SECONDS;
   pthread_mutex_lock(&gates_lock);
   while (!at->is_reached && !(at->by && at->by->is_done))
     if (!await_change_(&until)) stuck_("a gate", "is never reached");
   bool is_reached = at->is_reached;
   pthread_mutex_unlock(&gates_lock);
   return is_reached;
+}
+
+static inline bool comes_to(gate *at) {
+  return comes_to_within(at, PATIENCE_SECONDS);
 }
 
 /* Whether a thread has come to the gate so far. */

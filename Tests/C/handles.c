@@ -1006,6 +1006,61 @@ static void C2_longChurnRetiresByTheFormula(void) {
   EQUAL(0, run_anew("churn", "1000", "CBR_TEST_GENERATIONS=1000"));
 }
 
+/* What needs a slot, when there is none. */
+static void expect_limits(cbr_registry registry, cbr_token token) {
+  cbr_registration it = CBR_REGISTRATION_INIT;
+  cbr_handle handle = 1;
+  it.label = "one too many";
+  it.function = (cbr_function)end;
+  EXPECT(CBR_E_LIMIT, cbr_register(registry, &it, &handle));
+  EQUAL(CBR_NONE, handle);
+  handle = 1;
+  EXPECT(CBR_E_LIMIT, cbr_owner_create(registry, "owner", &handle));
+  EQUAL(CBR_NONE, handle);
+  handle = 1;
+  EXPECT(CBR_E_LIMIT, cbr_lease(token, &handle));
+  EQUAL(CBR_NONE, handle);
+  handle = 1;
+  EXPECT(CBR_E_LIMIT, cbr_registry_open(NULL, &handle));
+  EQUAL(CBR_NONE, handle);
+  CHECK(strstr(cbr_last_error(), "limit") != NULL);
+}
+
+/* A process has its last chunks of slots: their handles are like others, and
+ * when they are used up nothing has changed. One that ends makes room. */
+static int use_all_slots(uint64_t chunks) {
+  uint64_t room = chunks * 256 - 1;
+  struct counted context = {0};
+  cbr_registry registry = open_registry("full", CBR_LEVEL_CALLS);
+  cbr_token *tokens = malloc(room * sizeof *tokens);
+  for (uint64_t i = 0; i < room; i++)
+    tokens[i] = add(registry, "x", &context, true, CBR_NONE);
+  for (int times = 0; times < 3; times++) {
+    expect_limits(registry, tokens[0]);
+    EQUAL(room, statistics_of(registry).live_tokens);
+    EQUAL(chunks * 256, statistics_of(registry).slots);
+    for (uint64_t i = 0; i < room; i++)
+      EXPECT(CBR_OK, try_enter(tokens[i]));
+    uint64_t last = times == 0 ? room - 1 : (uint64_t)times;
+    end(tokens[last]);
+    EXPECT(CBR_E_STALE, try_enter(tokens[last]));
+    tokens[last] = add(registry, "x", &context, true, CBR_NONE);
+  }
+  close_registry(registry);
+  EQUAL(room + 3, destroyed(&context));
+  /* Its chunks are another one's. */
+  registry = open_registry("next", CBR_LEVEL_CALLS);
+  end(add(registry, "x", &context, true, CBR_NONE));
+  close_registry(registry);
+  free(tokens);
+  return failures_of_test != 0;
+}
+
+static void G2_slotsThatAreUsedUpAreALimit(void) {
+  EQUAL(0, run_anew("all", "1", "CBR_TEST_CHUNKS=1"));
+  EQUAL(0, run_anew("all", "4", "CBR_TEST_CHUNKS=4"));
+}
+
 /* The first handles of a process, left where another process sees them. */
 static cbr_handle *first_handles;
 
@@ -1051,6 +1106,7 @@ static int run_part(const char *part, const char *argument) {
   if (strcmp(part, "churn") == 0)
     return retire_slots(number, TIMES(10000000, 100000));
   if (strcmp(part, "width") == 0) return retire_slots(number, 600 * number);
+  if (strcmp(part, "all") == 0) return use_all_slots(number);
   if (strcmp(part, "registries") == 0) return retire_registries();
   if (strcmp(part, "first") == 0) return refuse_first_handles(argument);
   return 2;
@@ -1079,6 +1135,7 @@ int main(int count, char **arguments) {
   TEST(C1_aSlotThatIsUsedUpIsRetired);
   TEST(C4_slotsOfEachWidthAreRetired);
   TEST(C2_longChurnRetiresByTheFormula);
+  TEST(G2_slotsThatAreUsedUpAreALimit);
   TEST(G3_anEarlierRunsHandlesAreRefused);
   free(first_handles);
   return finish();

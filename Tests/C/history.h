@@ -144,6 +144,7 @@ static inline int64_t number_in(const history *it, const char *query) {
 static inline void check_history(const history *it) {
   expect_no_rows(it, "SELECT * FROM conservation WHERE difference <> 0");
   expect_no_rows(it, "SELECT * FROM violations");
+  expect_no_rows(it, "SELECT * FROM queues WHERE difference <> 0");
   expect_no_rows(it, "SELECT * FROM fault");
   expect_no_rows(it, "SELECT * FROM pragma_integrity_check "
                      "WHERE integrity_check <> 'ok'");

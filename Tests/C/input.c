@@ -135,7 +135,7 @@ static const char *text_of(size_t length) {
 
 static void C10_anyNumberHasANameAndAText(void) {
   for (int status = -25; status <= 10; status++) {
-    bool is_known = status >= -19 && status <= 4;
+    bool is_known = status >= -19 && status <= 5;
     bool is_unknown_name = strcmp(cbr_status_name(status), "unknown") == 0;
     bool is_unknown_text =
         strcmp(cbr_status_text(status), "unknown status") == 0;
@@ -184,6 +184,13 @@ static void few_bytes(cbr_registry_options *o) { o->max_bytes = 4095; }
 static void few_calls(cbr_registry_options *o) { o->max_calls = 9999; }
 static void few_events(cbr_registry_options *o) { o->max_events = 1; }
 static void empty_path(cbr_registry_options *o) { o->history_path = ""; }
+static void useless_rings(cbr_registry_options *o) {
+  o->ring_directory = P_tmpdir;
+}
+static void empty_rings(cbr_registry_options *o) {
+  o->history_path = "/nowhere/history";
+  o->ring_directory = "";
+}
 
 static void G6_badOptionsOpenNothing(void) {
   EXPECT(CBR_E_INVALID, cbr_registry_open(NULL, NULL));
@@ -203,6 +210,8 @@ static void G6_badOptionsOpenNothing(void) {
   bad_option(few_calls, "max_calls");
   bad_option(few_events, "max_events");
   bad_option(empty_path, "history_path");
+  bad_option(useless_rings, "ring_directory");
+  bad_option(empty_rings, "ring_directory");
   LONGER(cbr_registry_options) longer = {CBR_REGISTRY_OPTIONS_INIT, {0}};
   LENGTHEN(longer, 1);
   bad_options(&longer.known, CBR_E_INVALID, "options.size");

@@ -44,6 +44,8 @@ typedef int64_t (*fail_allocation)(int64_t after);
 enum { TOKENS = 3, CALLS = 10 };
 
 static cbr_registry registry;
+/* Where the rings are; NULL: beside the history. */
+static const char *rings;
 
 static void nothing(void *context) { (void)context; }
 
@@ -58,6 +60,7 @@ static void nothing(void *context) { (void)context; }
 static cbr_status open_once(void) {
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
   options.history_path = kept.path;
+  options.ring_directory = rings;
   options.calls_per_second = UINT64_MAX;
   options.ring_bytes = 1 << 14;
   return cbr_registry_open(&options, &registry);
@@ -152,6 +155,13 @@ static void A5_noMemoryForTheLibrary(void) {
   fail_each(cbr_test_fail_allocation, 1);
 }
 
+/* Nothing stays in the directory, or it could not be removed. */
+static void A5_noMemoryWithRingsElsewhere(void) {
+  rings = kept.directory;
+  fail_each(cbr_test_fail_allocation, 1);
+  rings = NULL;
+}
+
 /* There are nine thousand: CBR_SOAK_EACH asks for all of them. */
 static void A5_noMemoryForSQLite(void) {
   fail_each(fail_allocation_of_sqlite,
@@ -161,6 +171,7 @@ static void A5_noMemoryForSQLite(void) {
 int main(void) {
   put_failing_memory_before_sqlite();
   TEST(A5_noMemoryForTheLibrary);
+  TEST(A5_noMemoryWithRingsElsewhere);
   TEST(A5_noMemoryForSQLite);
   return finish();
 }

@@ -175,6 +175,47 @@ static void J28_aChildDoesNotTouchItsParentsRings(void) {
 
 #endif
 
+/* Has a child that does nothing any more when fork has returned to it, and
+ * dies before it. */
+static void leave_a_child(void) {
+  int ends[2];
+  char ready;
+  begin();
+  call_often(CALLS);
+  CHECK(pipe(ends) == 0);
+  if (fork() == 0) {
+    alarm(2 * PATIENCE_SECONDS);
+    dprintf(STDOUT_FILENO, "%ld\n", (long)getpid());
+    CHECK(write(ends[1], "", 1) == 1);
+    for (;;) pause();
+  }
+  CHECK(read(ends[0], &ready, 1) == 1);
+  kill(getpid(), SIGKILL);
+}
+
+/* A child that lives on has its parent's memory, and no lock on its rings. */
+static void J28_aChildDoesNotKeepItsParentsRings(void) {
+  char self[256] = "", command[512];
+  long child = 0;
+  make_history(&kept);
+  CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  snprintf(command, sizeof command, "exec %s 'leave a child' %s", self,
+           kept.path);
+  FILE *parent = popen(command, "r");
+  CHECK(parent != NULL && fscanf(parent, "%ld", &child) == 1);
+  int status = pclose(parent);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  CHECK(child > 0 && kill((pid_t)child, 0) == 0);
+  begin();
+  end();
+  if (child > 0) kill((pid_t)child, SIGKILL);
+  EQUAL(1, number_in(&kept, "SELECT count(*) FROM run "
+                            "WHERE ended = 'crash'"));
+  EQUAL(0, count_rings(NULL));
+  expect_calls(CALLS);
+  remove_history(&kept);
+}
+
 /* ------------------------------------------- the program's own SQLite -- */
 
 /* What only works when nobody else has the file. */
@@ -344,6 +385,7 @@ static void run(char **arguments) {
     call_often(CALLS);
     end();
   }
+  if (strcmp(what, "leave a child") == 0) leave_a_child();
   if (strcmp(what, "take the file") == 0) take_the_file();
   if (strcmp(what, "stand") == 0) stand(false);
   if (strcmp(what, "stand later") == 0) stand(true);
@@ -357,6 +399,7 @@ int main(int count, char **arguments) {
   TEST(J27_aChildHasRingsOfItsOwn);
   TEST(J28_aChildDoesNotTouchItsParentsRings);
 #endif
+  TEST(J28_aChildDoesNotKeepItsParentsRings);
   TEST(J30_theProgramOpensTheFileItself);
 #ifndef SANITIZED
   TEST(J31_onlySQLiteOpensTheFile);

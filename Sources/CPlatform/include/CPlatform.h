@@ -136,9 +136,10 @@ CBR_PRIVATE uint64_t cbr_random(void);
 
 enum { CBR_FILE_FAILED = -1, CBR_FILE_IN_USE = -2, CBR_FILE_GONE = -3 };
 
-/* Makes a file that must not exist, readable by its owner alone, and locks it
- * until it is closed or the process ends. Or CBR_FILE_FAILED. */
-CBR_PRIVATE int32_t cbr_file_make(const char *path);
+/* Makes a file that must not exist, readable by its owner alone. Or
+ * CBR_FILE_FAILED. The lock is a descriptor of its own, which has the file
+ * locked until it is closed or the process ends. */
+CBR_PRIVATE int32_t cbr_file_make(const char *path, int32_t *lock);
 /* Opens and locks such a file. Or CBR_FILE_IN_USE, while another process or
  * description has it; CBR_FILE_FAILED. */
 CBR_PRIVATE int32_t cbr_file_open(const char *path);
@@ -164,6 +165,11 @@ CBR_PRIVATE void cbr_file_unmap(void *memory, uint64_t bytes);
 CBR_PRIVATE bool cbr_file_reserve(const char *path, uint64_t bytes);
 CBR_PRIVATE bool cbr_file_rename(const char *from, const char *to);
 CBR_PRIVATE bool cbr_file_remove(const char *path);
+/* Whether an open file belongs to this process's user, or to the user of the
+ * other file. */
+CBR_PRIVATE bool cbr_file_is_own(int32_t file, const char *other);
+/* Whether a path names nothing; false also where that cannot be known. */
+CBR_PRIVATE bool cbr_path_is_missing(const char *path);
 
 /* Makes a directory for its owner alone; true if it is there already. */
 CBR_PRIVATE bool cbr_directory_make(const char *path);
@@ -258,11 +264,23 @@ CBR_PRIVATE void cbr_monitors_of_process_renew(void);
 CBR_PRIVATE void cbr_database_enter(void);
 CBR_PRIVATE void cbr_database_leave(void);
 
-/* Starts a detached thread that receives no signals. */
+/* Starts a detached thread that receives no signals and writes histories. */
 CBR_PRIVATE bool cbr_thread_start(void (*body)(void *), void *argument);
-/* Whether only such threads are left of the process, whose first one has ended
- * by pthread_exit: it ends when they do. */
+/* Starts one that runs a program's functions: the program does not end before
+ * it by pthread_exit of all others. */
+CBR_PRIVATE bool cbr_thread_start_delivering(void (*body)(void *),
+                                             void *argument);
+/* Whether only threads that write histories are left of the process, whose
+ * first one has ended by pthread_exit: it ends when they do. */
 CBR_PRIVATE bool cbr_is_left_alone(void);
+
+/* A descriptor that a program polls: readable from set to clear; each set is
+ * an edge. NULL: no memory, or no descriptor. A forked child has none. */
+CBR_PRIVATE void *cbr_wakeup_create(void);
+CBR_PRIVATE void cbr_wakeup_destroy(void *wakeup);
+CBR_PRIVATE int32_t cbr_wakeup_descriptor(const void *wakeup);
+CBR_PRIVATE void cbr_wakeup_set(const void *wakeup);
+CBR_PRIVATE void cbr_wakeup_clear(const void *wakeup);
 
 /* Zero memory in which the engine keeps its process-wide state, so that no
  * global of it needs code to be initialised. */
@@ -304,8 +322,20 @@ CBR_PRIVATE char *cbr_absolute_path(const char *path);
 enum { CBR_PATH_FREE, CBR_PATH_NO_DIRECTORY, CBR_PATH_DIRECTORY_READ_ONLY,
        CBR_PATH_FILE_SYSTEM_READ_ONLY, CBR_PATH_IS_DIRECTORY,
        CBR_PATH_IS_NO_FILE, CBR_PATH_IS_ONE_BYTE, CBR_PATH_READ_ONLY,
-       CBR_PATH_TOO_LONG, CBR_PATH_IS_REMOTE };
+       CBR_PATH_TOO_LONG, CBR_PATH_IS_REMOTE, CBR_PATH_IS_NO_DIRECTORY,
+       CBR_PATH_IS_FULL, CBR_PATH_MAKES_NO_FILE };
 CBR_PRIVATE int cbr_path_obstacle(const char *path);
+/* What keeps a file of so many bytes, whose name is the random number that
+ * is given, from being made in a directory: one is made there, and removed. */
+CBR_PRIVATE int cbr_directory_obstacle(const char *path, uint64_t bytes,
+                                       uint64_t number);
+
+/* ------------------------------------------------------------ delegates -- */
+
+#define CBR_DISPOSITION_ALLOW 3
+
+/* The interface of a session's delegate: a cbr_interface. */
+const void *cbr_platform_session_interface(void);
 
 /* ----------------------------------------------------------- test hooks -- */
 

@@ -8,7 +8,7 @@
 //   isUsed      taken by compare-and-swap (acquiring), given back (releasing)
 //   depth, pin cells, blocks: see Pins.swift
 //   cells       see CallCells.swift
-//   waitingFor, visit, reachedFrom: guarded by the monitor of waiting
+//   waitingFor, waitingSince, visit, reachedFrom: guarded by the monitor of waiting
 //   number      stored by the owner (releasing), loaded (acquiring) by whoever
 //               asks whether the thread of that number still lives, so that it
 //               may take over what that thread wrote
@@ -28,6 +28,8 @@ package struct ThreadRecord: ~Copyable {
   package let cellLock = Atomic<Bool>(false)
 
   package var waitingFor: UInt64 = 0
+  /// When it waits for room in a queue: how often that had been made then.
+  package var waitingSince: UInt64?
   package var visit: UInt64 = 0
   /// Which thread the search came from.
   var reachedFrom: ThreadPointer?

@@ -15,6 +15,9 @@ package struct WaitRing {
   package private(set) var count = 0
   private var members = InlineArray<8, Member>(repeating: Member())
 
+  /// No other thread: who waits is inside.
+  init() {}
+
   /// Collects them from the last one back, as a search has reached them.
   ///
   /// The monitor of waiting is held.

@@ -97,6 +97,33 @@ package enum Waiting {
     }
   }
 
+  /// Says that the calling thread is about to wait for room in a queue, and has
+  /// seen that it was made so often.
+  ///
+  /// Returns the ring of waiting threads that this would close: then it must
+  /// not. A thread that is inside the queue delivers what would make room.
+  package static func beginWaiting(
+    forRoomIn queue: UInt64, since room: UInt64, thread: ThreadPointer
+  ) -> WaitRing? {
+    Monitor.waiting.locked {
+      if thread.isInside(queue) { return WaitRing() }
+      thread.pointee.waitingFor = queue
+      thread.pointee.waitingSince = room
+      guard case .wouldDeadlock(let ring) = findRing(from: queue, to: thread)
+      else { return nil }
+      thread.pointee.waitingFor = Handle.none
+      thread.pointee.waitingSince = nil
+      return ring
+    }
+  }
+
+  package static func endWaiting(_ thread: ThreadPointer) {
+    Monitor.waiting.locked {
+      thread.pointee.waitingFor = Handle.none
+      thread.pointee.waitingSince = nil
+    }
+  }
+
   /// Whether a handle's slot no longer is the handle's, in any state.
   package static func isFree(_ handle: UInt64) -> Bool {
     guard let slot = Table.slot(of: handle) else { return true }
@@ -142,8 +169,7 @@ package enum Waiting {
   ) -> ThreadPointer? {
     var thread = ThreadPointer.first
     while let each = thread {
-      if each != waiter, each.pointee.waitingFor != Handle.none,
-        each.pointee.visit != visit,
+      if each != waiter, each.isWaiting, each.pointee.visit != visit,
         isReached(each, from: handle, visit: visit, but: waiter)
       {
         return each
@@ -177,6 +203,16 @@ package enum Waiting {
 }
 
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
+  /// Whether the thread waits, and is not about to find that it need not: with
+  /// the monitor held.
+  fileprivate var isWaiting: Bool {
+    guard pointee.waitingFor != Handle.none else { return false }
+    guard let room = pointee.waitingSince else { return true }
+    // Its lease keeps the queue.
+    return Table.knownDetail(at: Handle.index(of: pointee.waitingFor))
+      .pointee.attempts.load(ordering: .sequentiallyConsistent) == room
+  }
+
   /// Whether the thread is inside a handle or anything that belongs to it.
   package func isInside(_ handle: UInt64) -> Bool {
     pinInside(handle) != nil
@@ -195,11 +231,16 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
   ) -> Int {
     var count = 0
     visitPins { pin in
-      guard let slot = Table.slot(of: pin),
-        slot.pointee.word.load(ordering: .acquiring)
-          == Handle.destroying(pin)
-      else { return true }
+      guard let slot = Table.slot(of: pin) else { return true }
+      let word = slot.pointee.word.load(ordering: .acquiring)
       var index = Handle.index(of: pin)
+      if Handle.kind(of: pin) == .queue, word != Handle.destroying(pin) {
+        // What was handed over to the queue in which the thread delivers.
+        index = Table.knownDetail(at: index).pointee.link.load(
+          ordering: .acquiring)
+      } else if word != Handle.destroying(pin) {
+        return true
+      }
       while index != Slot.noIndex, count < limit {
         let slot = Table.knownSlot(at: index)
         let claimed = Handle.handle(

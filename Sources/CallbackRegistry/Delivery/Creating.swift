@@ -9,7 +9,7 @@ enum Creating {
   static func create(
     _ kind: HandleKind, in handle: UInt64, label: UnsafePointer<CChar>?,
     owner: UInt64, out: UnsafeMutablePointer<UInt64>,
-    fill: (SlotPointer, RegistryPointer) -> Void = { _, _ in }
+    fill: (SlotPointer, RegistryPointer, UInt64) -> Void = { _, _, _ in }
   ) -> Status {
     out.pointee = Handle.none
     guard let thread = Process.currentThread() else { return .noMemory }
@@ -23,8 +23,8 @@ enum Creating {
       let new = NewSlot(
         kind: kind, origin: origin, owner: owner,
         mode: Mode.notCallable | registry.level.mode, thread: thread)
-      try registry.add(new, access, out: out) { slot, _ in
-        fill(slot, registry)
+      try registry.add(new, access, out: out) { slot, _, handle in
+        fill(slot, registry, handle)
       }
       return .ok
     } catch {

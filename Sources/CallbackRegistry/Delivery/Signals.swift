@@ -14,7 +14,7 @@ package enum Signals {
     }
     let status = Creating.create(
       .signal, in: handle, label: label, owner: owner, out: out
-    ) { slot, registry in
+    ) { slot, registry, _ in
       record.initialize(
         to: SignalRecord(emissionLimit: registry.pointee.emissionLimit))
       slot.pointee.body = UnsafeMutableRawPointer(record)
@@ -28,6 +28,7 @@ package enum Signals {
   /// On failure nothing is taken (G6).
   package static func connect(
     _ what: RegistrationRequest, to signal: UInt64, priority: Int32,
+    delivery: DeliveryPlace = DeliveryPlace(),
     out: UnsafeMutablePointer<UInt64>
   ) -> Status {
     out.pointee = Handle.none
@@ -41,6 +42,7 @@ package enum Signals {
         throw thread.invalid("a handler has no type_tag: its signal's is known")
       }
       try Registering.validate(what, thread: thread)
+      try Registering.checkForm(ofQueue: delivery.queue, thread: thread)
       let access = try Access.of(signal, thread: thread)
       guard let room = Memory.allocate(SignalConnection.self) else {
         throw .noMemory
@@ -48,7 +50,9 @@ package enum Signals {
       do throws(Status) {
         try Registering.register(
           what, access,
-          at: ConnectionPlace(signal: signal, priority: priority, room: room),
+          at: ConnectionPlace(
+            signal: signal, priority: priority, delivery: delivery,
+            room: room),
           out: out)
       } catch {
         Memory.release(room)

@@ -123,7 +123,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     if token != Handle.none {
       holder = Memory.allocate(Holder.self)
       guard let holder else { throw .noMemory }
-      holder.initialize(to: Holder(slot: handle, token: token))
+      holder.initialize(to: Holder(token: token))
     }
     let index = Handle.index(of: handle)
     let slot = Table.knownSlot(at: index)
@@ -141,7 +141,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       culprit = token
       let status = check(token)
       guard status == .ok else { return status }
-      return hold(holder, slot: slot) ? .ok : .noMemory
+      guard reserveHolder() else { return .noMemory }
+      hold(holder, slot: slot, handle: handle)
+      return .ok
     }
     guard status == .ok else {
       Memory.release(holder)

@@ -9,6 +9,8 @@ package struct Chain {
   package private(set) var count = 0
   /// What the marks have cleared, to be told of when they are settled.
   package var cleared = ClearedSlots()
+  /// What has steps of its own to go when it is settled.
+  package var ended = EndedRecords()
 
   package init() {}
 
@@ -26,6 +28,7 @@ package struct Chain {
   package mutating func append(_ other: Chain) {
     var other = other
     cleared.append(&other.cleared)
+    ended.append(&other.ended)
     guard other.first != Slot.noIndex else { return }
     if last == Slot.noIndex {
       first = other.first
@@ -52,6 +55,12 @@ package struct Chain {
   package mutating func takeCleared() -> ClearedSlots {
     let all = cleared
     cleared = ClearedSlots()
+    return all
+  }
+
+  package mutating func takeEnded() -> EndedRecords {
+    let all = ended
+    ended = EndedRecords()
     return all
   }
 

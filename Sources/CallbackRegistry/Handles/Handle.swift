@@ -11,6 +11,10 @@ package enum HandleKind: UInt8 {
   case lease = 4
   case slot = 5
   case signal = 6
+  case queue = 7
+  case session = 8
+  case task = 9
+  case reply = 10
   /// A signal's connections at one time; never given out.
   case list = 15
 }
@@ -24,6 +28,10 @@ extension HandleKind {
     case .lease: "lease"
     case .slot: "slot"
     case .signal: "signal"
+    case .queue: "queue"
+    case .session: "session"
+    case .task: "task"
+    case .reply: "reply"
     case .list: "list"
     }
   }
@@ -117,7 +125,7 @@ package enum Handle {
   /// Whether other handles can belong to this one.
   package static func isContainer(_ handle: UInt64) -> Bool {
     switch kind(of: handle) {
-    case .registry, .owner, .signal: true
+    case .registry, .owner, .signal, .session, .task: true
     default: false
     }
   }

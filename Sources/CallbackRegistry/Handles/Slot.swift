@@ -13,9 +13,11 @@
 //             level changes it under the registry's lock; a call loads it
 //             (relaxed) and acts on any value it had
 //   link      a container's first child (written under the registry's lock),
-//             or a token's calls in flight that were counted elsewhere
+//             a token's calls in flight that were counted elsewhere, or the
+//             last of a queue's errands (Registry/Errands.swift)
 //   attempts  added to by whoever moves counts out of a thread's cells; of a
-//             slot or signal stored (releasing) under the registry's lock
+//             slot or signal stored (releasing) under the registry's lock, of
+//             a queue under that of the queue
 //   function, context, destroy, body, ...: plain; written before the word is
 //             published (releasing), read between a successful enter and its
 //             leave, or under the registry's lock
@@ -38,8 +40,8 @@ package struct Slot: ~Copyable {
   package let leases = Atomic<UInt32>(0)
   package let mode = Atomic<UInt32>(0)
   package var destroy: Destroy?
-  /// A registry's or signal's record, a list's connections, the token that
-  /// observes a slot, or a token's interface, type tag or connection.
+  /// A registry's, signal's or queue's record, a list's connections, the token
+  /// that observes a slot, or a token's interface, type tag or connection.
   package var body: UnsafeMutableRawPointer?
   package let owner = Atomic<UInt32>(Slot.noIndex)
   package var next: UInt32 = Slot.noIndex
@@ -57,7 +59,7 @@ package struct SlotDetail: ~Copyable {
   package var registeredTime: UInt64 = 0
   package var endedTime: UInt64 = 0
   /// A token's calls that were counted elsewhere, the token that a slot holds,
-  /// or a signal's list.
+  /// a signal's list, or how often a queue has made room for posters.
   package let attempts = Atomic<UInt64>(0)
   package var callback: UInt32 = 0
   package var site: UInt32 = 0
@@ -119,9 +121,14 @@ package enum Mode {
   package static let connection: UInt32 = 4096
   /// A signal or connection that is not called for the time being.
   package static let blocked: UInt32 = 8192
+  /// A token whose destroy is to run on a queue.
+  package static let destroyedOnQueue: UInt32 = 16384
+  /// A connection that is called on a queue.
+  package static let queued: UInt32 = 32768
 
   /// What the short path of a call can do.
-  package static let plain = counted | wasCounted | ownLevel | switched | held
+  package static let plain =
+    counted | wasCounted | ownLevel | switched | held | destroyedOnQueue
 
   package static let levelMask = counted | timed
 }

@@ -105,6 +105,12 @@ package enum Table {
 }
 
 extension Table {
+  /// How many chunks there can be: the very last slot is `Slot.noIndex`, and
+  /// its chunk is left out.
+  package static var chunkLimit: UInt32 {
+    Handle.slotLimit / Chunk.slotCount - 1
+  }
+
   /// Gets a chunk that is no registry's yet.
   ///
   /// Nil with `.noMemory` or `.limit`.
@@ -129,10 +135,7 @@ extension Table {
   private static func grow() -> (ChunkPointer?, Status) {
     let state = ProcessState.shared
     let number = state.pointee.chunkCount.load(ordering: .relaxed)
-    // The very last slot is `Slot.noIndex`: its chunk is left out.
-    guard number < Handle.slotLimit / Chunk.slotCount - 1 else {
-      return (nil, .limit)
-    }
+    guard number < chunkLimit else { return (nil, .limit) }
     let made = ChunkPointer.make(
       firstIndex: number * Chunk.slotCount,
       generation: state.pointee.firstGeneration.load(ordering: .relaxed))

@@ -24,9 +24,21 @@ extension UnsafeMutablePointer where Pointee == History {
         return nil
       }
     }
+    var directory: UnsafeMutablePointer<CChar>?
+    if let given = options.ringDirectory {
+      directory = NamedDirectory.absolute(
+        given, status: &status, problem: &problem)
+      if directory == nil {
+        Memory.release(path)
+        return nil
+      }
+    }
     let hasPath = (path != nil) == (options.path != nil)
-    guard hasPath, let history = make(options, path: path) else {
+    guard hasPath,
+      let history = make(options, path: path, ringDirectory: directory)
+    else {
       Memory.release(path)
+      Memory.release(directory)
       status = .noMemory
       problem.append(Status.noMemory.text)
       return nil
@@ -81,14 +93,15 @@ extension UnsafeMutablePointer where Pointee == History {
       HistoryOptions(
         path: nil, ringBytes: 0, callsPerSecond: .max,
         blockTimeoutNanoseconds: 0),
-      path: nil)
+      path: nil, ringDirectory: nil)
   }
 
   /// Makes a history without a database; nil without memory.
   ///
-  /// It takes over the path when it succeeds.
+  /// It takes over the path and the directory when it succeeds.
   private static func make(
-    _ options: HistoryOptions, path: UnsafeMutablePointer<CChar>?
+    _ options: HistoryOptions, path: UnsafeMutablePointer<CChar>?,
+    ringDirectory: UnsafeMutablePointer<CChar>?
   ) -> HistoryPointer? {
     let history = Memory.allocate(History.self)
     let recorder = Memory.allocate(Recorder.self)
@@ -125,7 +138,7 @@ extension UnsafeMutablePointer where Pointee == History {
         }))
     history.initialize(
       to: History(
-        recorder: recorder, path: path,
+        recorder: recorder, path: path, ringDirectory: ringDirectory,
         callsPerSecond: options.callsPerSecond, limits: options.limits,
         progress: forProgress, turn: turn,
         observers: Observers(monitor: forObservers)))
@@ -141,6 +154,7 @@ extension UnsafeMutablePointer where Pointee == History {
     pointee.progress.destroy()
     pointee.observers.monitor.destroy()
     Memory.release(pointee.path)
+    Memory.release(pointee.ringDirectory)
     Memory.release(pointee.ringPath)
     deinitialize(count: 1)
     Memory.release(self)

@@ -48,6 +48,8 @@ package struct History: ~Copyable {
   let recorder: RecorderPointer
   /// Absolute; nil in memory.
   let path: UnsafeMutablePointer<CChar>?
+  /// Where its file of rings is made, with an ending slash; nil: beside it.
+  let ringDirectory: UnsafeMutablePointer<CChar>?
   /// The name of the file of rings; nil without one.
   var ringPath: UnsafeMutablePointer<CChar>?
   let callsPerSecond: UInt64
@@ -81,11 +83,13 @@ package struct History: ~Copyable {
 
   init(
     recorder: RecorderPointer, path: UnsafeMutablePointer<CChar>?,
+    ringDirectory: UnsafeMutablePointer<CChar>?,
     callsPerSecond: UInt64, limits: HistoryLimits, progress: Monitor,
     turn: UnsafeMutablePointer<Turn>, observers: Observers
   ) {
     self.recorder = recorder
     self.path = path
+    self.ringDirectory = ringDirectory
     self.callsPerSecond = callsPerSecond
     self.limits = limits
     self.progress = progress

@@ -14,8 +14,7 @@ package enum HistoryFile {
       guard let directory = try? Scratch(bytes: 8_192),
         Recovery.putDirectory(of: absolute, into: directory)
       else { return nil }
-      let report = Recovery.recoverAll(
-        in: directory.start, database: database)
+      let report = Recovery.recoverAll(of: absolute, database: database)
       cbr_directory_remove(directory.start)
       return report
     }

@@ -7,6 +7,8 @@
 package struct HistoryOptions {
   /// The database's file, made when it is missing; nil: in memory.
   package var path: UnsafePointer<CChar>?
+  /// Where the file of rings is made; nil: beside the history.
+  package var ringDirectory: UnsafePointer<CChar>?
   /// Memory of one thread's ring: a power of two.
   package var ringBytes: UInt64
   /// Rows of single calls; beyond it calls are counted.

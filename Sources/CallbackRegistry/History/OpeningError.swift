@@ -74,7 +74,7 @@ extension Text {
   }
 
   /// Of a path that would leave no room for the reason, its end.
-  private mutating func append(shortened path: UnsafePointer<CChar>) {
+  mutating func append(shortened path: UnsafePointer<CChar>) {
     var length = 0
     while path[length] != 0 { length += 1 }
     if length > Self.longestPath { append("...") }

@@ -54,6 +54,12 @@ struct Purge {
       """, before: sequence)
     try run(
       """
+      DELETE FROM queue WHERE (queue, run) IN (
+        SELECT e.token, r.run FROM control_event e JOIN ring r USING (ring)
+        WHERE e.sequence < ?1 AND e.kind = 7)
+      """, before: sequence)
+    try run(
+      """
       DELETE FROM token WHERE (token, run) IN (
         SELECT e.token, r.run FROM control_event e JOIN ring r USING (ring)
         WHERE e.sequence < ?1 AND e.kind IN (4, 7))

@@ -53,15 +53,50 @@ enum Recovery {
     return !text.isCut
   }
 
-  /// Recovers all that is beside a history.
+  /// Recovers all that is beside a history, and wherever runs have noted that
+  /// their rings are.
   ///
-  /// Failures are noted in `fault`, and stop nothing.
+  /// Failures are noted in `fault`, and stop nothing. What has been missed once
+  /// is looked for only when `missed`.
   @discardableResult
   static func recoverAll(
-    in directory: UnsafePointer<CChar>, database: Database
+    of path: UnsafePointer<CChar>, missed: Bool = true, database: Database
   ) -> RecoveryReport {
     var report = RecoveryReport()
-    guard let listing = cbr_directory_open(directory) else { return report }
+    if let directory = try? Scratch(bytes: 8_192),
+      putDirectory(of: path, into: directory)
+    {
+      recoverFiles(in: directory.start, database: database, report: &report)
+    }
+    var last: Int64 = 0
+    while let place = RingPlace.next(
+      after: last, missed: missed, of: path, on: database.connection)
+    {
+      last = place.run
+      recover(place, of: path, database: database, report: &report)
+    }
+    return report
+  }
+
+  private static func recover(
+    _ place: borrowing RingPlace, of path: UnsafePointer<CChar>,
+    database: Database, report: inout RecoveryReport
+  ) {
+    let before = report.setAside
+    recover(place.file, owner: path, database: database, report: &report)
+    if report.setAside > before {
+      RingPlace.forget(place.run, on: database.connection)
+    } else if cbr_path_is_missing(place.file) {
+      place.settle(database: database)
+    }
+  }
+
+  /// Recovers all that is in a directory.
+  static func recoverFiles(
+    in directory: UnsafePointer<CChar>, database: Database,
+    report: inout RecoveryReport
+  ) {
+    guard let listing = cbr_directory_open(directory) else { return }
     defer { cbr_directory_close(listing) }
     while let name = cbr_directory_next(listing) {
       guard isRingFile(name), let path = try? Scratch(bytes: 8_192) else {
@@ -74,7 +109,6 @@ enum Recovery {
       if text.isCut { continue }
       recover(path.start, database: database, report: &report)
     }
-    return report
   }
 
   private static func isRingFile(_ name: UnsafePointer<CChar>) -> Bool {
@@ -85,9 +119,12 @@ enum Recovery {
   }
 
   /// Recovers one file, if its process is gone.
+  ///
+  /// Where others may make files too, it must belong to this process's user or
+  /// to that of `owner`.
   private static func recover(
-    _ path: UnsafePointer<CChar>, database: Database,
-    report: inout RecoveryReport
+    _ path: UnsafePointer<CChar>, owner: UnsafePointer<CChar>? = nil,
+    database: Database, report: inout RecoveryReport
   ) {
     let file = cbr_file_open(path)
     guard file >= 0 else {
@@ -95,6 +132,7 @@ enum Recovery {
       return
     }
     defer { cbr_file_close(file) }
+    if let owner, !cbr_file_is_own(file, owner) { return }
     do throws(DeadRings.Problem) {
       var rings = try DeadRings.read(file)
       do throws(DatabaseError) {
@@ -251,13 +289,19 @@ enum Recovery {
   static func note(
     _ cause: StaticString, code: Int32, database: Database
   ) {
+    note(cause.characters, code: code, database: database)
+  }
+
+  static func note(
+    _ cause: UnsafePointer<CChar>, code: Int32, database: Database
+  ) {
     guard
       let statement = try? database.connection.prepare(Sentence.addFault.sql)
     else { return }
     defer { statement.finalize() }
     try? database.connection.alone { () throws(DatabaseError) in
       try FaultRow(
-        cause: cause.characters, code: code,
+        cause: cause, code: code,
         beganAt: cbr_monotonic_nanoseconds()
       ).add(to: database.run, by: statement)
     }

@@ -133,7 +133,8 @@ extension Schema {
     SELECT 'an event after its token had settled', o.run,
       printf('0x%016x', o.token), o.sequence
     FROM control o JOIN token t ON t.token = o.token AND t.run = o.run
-    WHERE o.sequence > t.settled_sequence AND o.kind IN (5, 6, 7, 9, 10, 11)
+    WHERE o.sequence > t.settled_sequence 
+      AND o.kind IN (5, 6, 7, 9, 10, 11, 24, 25)
     UNION ALL
     SELECT 'more than one event "' || k.name || '"', o.run,
       printf('0x%016x', o.token), max(o.sequence)
@@ -168,6 +169,10 @@ extension Schema {
     FROM token t
     WHERE t.aggregated <> (SELECT coalesce(sum(a.calls), 0) FROM aggregate a
       WHERE a.token = t.token AND a.run = t.run)
+    UNION ALL
+    SELECT 'a queue''s messages are not all accounted for', run, queue, NULL
+    FROM queues
+    WHERE difference <> 0 OR state = 'settled' AND waiting <> 0
     UNION ALL
     SELECT 'the events of ring ' || number || ' are not all accounted for',
       run, NULL, NULL

@@ -12,13 +12,23 @@ extension Schema {
       (7, 'settled'), (8, 'refused'), (9, 'leased'), (10, 'lease ended'),
       (11, 'abandoned'), (12, 'counted'), (13, 'aggregated'),
       (14, 'level changed'), (15, 'note'), (16, 'forked'), (17, 'slot set'),
-      (18, 'slot cleared'), (19, 'blocked'), (20, 'unblocked');
+      (18, 'slot cleared'), (19, 'blocked'), (20, 'unblocked'),
+      (21, 'undelivered'), (22, 'session ending'), (23, 'task completed'),
+      (24, 'messages dropped'), (25, 'queue counted');
 
     CREATE TABLE handle_kind (kind INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;
     INSERT INTO handle_kind VALUES
       (1, 'registry'), (2, 'token'), (3, 'owner'), (4, 'lease'),
-      (5, 'slot'), (6, 'signal');
+      (5, 'slot'), (6, 'signal'), (7, 'queue'), (8, 'session'), (9, 'task'),
+      (10, 'reply');
+
+    CREATE TABLE session_event (
+      session_event INTEGER PRIMARY KEY, name TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO session_event VALUES
+      (0, 'response'), (1, 'data'), (2, 'completion'), (3, 'invalidation'),
+      (4, 'hand-over');
 
     CREATE TABLE level (level INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
     INSERT INTO level VALUES
@@ -64,7 +74,8 @@ extension Schema {
     INSERT INTO reason VALUES
       (0, 'no reason given'), (1, 'ended'), (2, 'owner died'),
       (3, 'object died'), (4, 'registry closed'), (5, 'consumed'),
-      (6, 'replaced'), (7, 'cancelled'), (8, 'timed out'), (9, 'unloaded');
+      (6, 'replaced'), (7, 'cancelled'), (8, 'timed out'), (9, 'unloaded'),
+      (10, 'delegate died');
 
     CREATE TABLE loss_cause (cause INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;

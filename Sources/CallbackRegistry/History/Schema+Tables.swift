@@ -103,6 +103,20 @@ extension Schema {
     """
   }
 
+  /// Files of rings that are not beside the history.
+  ///
+  /// A history of an earlier library gets the table with its first row.
+  static var ringPlaces: StaticString {
+    """
+    CREATE TABLE IF NOT EXISTS ring_place (
+      run INTEGER PRIMARY KEY,
+      directory TEXT NOT NULL,
+      history TEXT NOT NULL,
+      missing INTEGER NOT NULL
+    ) STRICT;
+    """
+  }
+
   /// Events, and what they add up to.
   ///
   /// `sequence` is the order of events in this database, over all runs.
@@ -189,6 +203,22 @@ extension Schema {
       first_time_ns INTEGER NOT NULL,
       last_time_ns INTEGER NOT NULL,
       PRIMARY KEY (token, run, cause)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE queue (
+      queue INTEGER NOT NULL,
+      run INTEGER NOT NULL,
+      posted INTEGER NOT NULL,
+      delivered INTEGER NOT NULL,
+      merged INTEGER NOT NULL,
+      dropped_full INTEGER NOT NULL,
+      dropped_stale INTEGER NOT NULL,
+      dropped_refused INTEGER NOT NULL,
+      dropped_ended INTEGER NOT NULL,
+      waiting INTEGER NOT NULL,
+      most_waiting INTEGER NOT NULL,
+      last_sequence INTEGER NOT NULL,
+      PRIMARY KEY (queue, run)
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE loss (

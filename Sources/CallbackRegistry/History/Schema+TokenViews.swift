@@ -57,8 +57,50 @@ extension Schema {
       l.registered_by AS registered_by, l.calls AS calls,
       l.life_ns AS life_ns
     FROM token_life l JOIN token t ON t.registration = l.registration
-    WHERE t.kind = 2 AND t.ended_reason = 4
+    WHERE t.kind IN (2, 8) AND t.ended_reason = 4
     ORDER BY l.registration;
+
+    CREATE VIEW sessions AS
+    SELECT l.run AS run, l.token AS session, l.label AS label,
+      l.state AS state, l.registered_time AS began_time,
+      l.registered_at AS began_at, l.ended_time AS ended_time,
+      l.ended_reason AS ended_reason, l.life_ns AS life_ns,
+      count(k.registration) AS tasks,
+      coalesce(sum(k.ended_reason = 7), 0) AS cancelled,
+      coalesce(sum(k.ended_sequence IS NULL), 0) AS open_tasks
+    FROM token_life l JOIN token t ON t.registration = l.registration
+    LEFT JOIN token k ON k.owner = t.token AND k.run = t.run AND k.kind = 9
+    WHERE t.kind = 8
+    GROUP BY l.registration
+    ORDER BY l.registration;
+
+    CREATE VIEW open_sessions AS
+    SELECT run, session, label, began_time, began_at, tasks, open_tasks
+    FROM sessions WHERE state = 'live';
+
+    CREATE VIEW unanswered AS
+    SELECT l.run AS run, l.token AS reply, l.owner AS task,
+      l.label AS label, l.registered_at AS task_began_at,
+      l.registered_time AS asked_time, l.ended_time AS given_up_time,
+      l.life_ns AS age_ns, l.ended_reason AS ended_reason
+    FROM token_life l JOIN token t ON t.registration = l.registration
+    WHERE t.kind = 10 AND t.ended_sequence IS NOT NULL AND t.ended_reason <> 5
+    ORDER BY l.registration;
+
+    CREATE VIEW undelivered AS
+    SELECT r.run AS run, {o.time_ns} AS time,
+      printf('0x%016x', o.token) AS handle, c.label AS label,
+      e.name AS event, o.value AS times,
+      CASE o.related WHEN 0 THEN NULL
+        ELSE printf('0x%016x', o.related) END AS delegate,
+      o.sequence AS sequence
+    FROM control_event o
+    JOIN ring r ON r.ring = o.ring
+    JOIN run u ON u.run = r.run
+    LEFT JOIN callback c ON c.callback = o.callback
+    LEFT JOIN session_event e ON e.session_event = o.argument
+    WHERE o.kind = 21
+    ORDER BY o.sequence;
 
     CREATE VIEW busiest AS
     SELECT c.label AS label, count(*) AS tokens,

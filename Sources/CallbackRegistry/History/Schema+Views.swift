@@ -63,6 +63,21 @@ extension Schema {
             'reason ' || e.argument)
         WHEN 19 THEN e.argument || ' times'
         WHEN 20 THEN e.argument || ' times'
+        WHEN 24 THEN o.value || ' for ' || printf('0x%016x', o.related)
+          || coalesce((SELECT ' "' || oc.label || '"' FROM token ot
+            JOIN callback oc ON oc.callback = ot.callback
+            WHERE ot.token = o.related AND ot.run = r.run), '') || ': '
+          || coalesce((SELECT name FROM status WHERE status = e.argument),
+            'status ' || e.argument)
+        WHEN 25 THEN o.value || ' posted, ' || o.second_value || ' delivered'
+        WHEN 21 THEN o.value || ' times ' || (SELECT name FROM session_event
+          WHERE session_event = e.argument)
+        WHEN 22 THEN CASE e.argument WHEN 1 THEN 'finish' ELSE 'cancel' END
+        WHEN 23 THEN CASE e.argument WHEN 0 THEN 'well'
+            WHEN -2147483648 THEN 'cancelled'
+            WHEN -2147483647 THEN 'delegate gone'
+            ELSE 'error ' || e.argument END
+          || ', ' || o.second_value || ' bytes'
       END AS detail,
       CASE e.kind WHEN 1 THEN e.argument END AS duration_ns
     FROM event e

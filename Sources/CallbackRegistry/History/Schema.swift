@@ -15,6 +15,7 @@ package enum Schema {
   /// In a transaction of the caller's.
   static func create(on connection: Connection) throws(DatabaseError) {
     try connection.execute(runTables)
+    try connection.execute(ringPlaces)
     try connection.execute(eventTables)
     try connection.execute(nameTables)
     try connection.execute(blockTables)
@@ -29,6 +30,7 @@ package enum Schema {
     try viewSegments(from: 1, through: 1, on: connection)
     try createViews(eventViews, on: connection)
     try createViews(tokenViews, on: connection)
+    try createViews(queueViews, on: connection)
     try connection.execute(conservation)
     try connection.execute(violations)
     try connection.execute(health)

@@ -18,6 +18,7 @@ enum Sentence: Int {
   case addLife
   case addControl
   case addNote
+  case setQueue
   case addRefusals
   case addAggregate
   case addLoss
@@ -136,6 +137,16 @@ enum Sentence: Int {
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
       """
     case .addNote: "INSERT INTO note VALUES (?1, ?2, ?3)"
+    case .setQueue:
+      """
+      INSERT INTO queue VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+        ?12)
+      ON CONFLICT DO UPDATE SET posted = ?3, delivered = ?4, merged = ?5,
+        dropped_full = ?6, dropped_stale = ?7, dropped_refused = ?8,
+        dropped_ended = ?9, waiting = ?10, most_waiting = ?11,
+        last_sequence = ?12
+      WHERE ?3 > posted OR ?3 = posted AND ?10 <= waiting
+      """
     case .addRefusals:
       """
       INSERT INTO refusal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)

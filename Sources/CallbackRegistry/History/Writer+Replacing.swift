@@ -109,8 +109,7 @@ extension Writer {
       on: database.connection, segment: segments.last)
     if file != history.pointee.file {
       if recorder.pointee.file != nil {
-        try Run.noteProtection(
-          of: database.run, "on", on: database.connection)
+        try history.notePlace(in: database)
       }
       try Run.noteEvidence(
         of: database.run, chain.isOn ? "on" : BlockChain.missing,

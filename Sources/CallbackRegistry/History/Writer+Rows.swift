@@ -95,6 +95,13 @@ extension Writer {
     case EventKind.slotSet.rawValue, EventKind.slotCleared.rawValue:
       columns.set(10, payload.first)
       if payload.second != 0 { columns.set(12, payload.second) }
+    case EventKind.undelivered.rawValue:
+      columns.set(10, payload.first)
+      columns.set(12, payload.second)
+    case EventKind.taskCompleted.rawValue:
+      columns.set(7, Int64(Int32(bitPattern: row.pointee.argument)))
+      columns.set(12, payload.first)
+      columns.set(13, payload.second)
     case EventKind.refused.rawValue:
       let status = Int32(bitPattern: row.pointee.argument)
       columns.set(7, Int64(status))
@@ -103,6 +110,15 @@ extension Writer {
         thread: row.pointee.thread, sequence: sequence,
         time: row.pointee.time)
       if let out { try write(out) }
+    case EventKind.messagesDropped.rawValue:
+      columns.set(7, Int64(Int32(bitPattern: row.pointee.argument)))
+      columns.set(10, payload.first)
+      columns.set(12, payload.second)
+      columns.set(13, payload.third)
+    case EventKind.queueCounted.rawValue:
+      columns.set(12, payload.first)
+      columns.set(13, payload.second)
+      try writeQueue(row, at: cursor, sequence: sequence)
     case EventKind.note.rawValue:
       try writeNote(row, at: cursor, sequence: sequence)
     default: break
@@ -130,6 +146,25 @@ extension Writer {
     statement.bind(1, sequence)
     statement.bind(2, row.pointee.handle)
     statement.bind(3, scratch.start, length: length)
+    try statement.run()
+  }
+
+  /// The counts of a queue are as many words as its row has columns.
+  private func writeQueue(
+    _ row: UnsafeMutablePointer<ControlRow>,
+    at cursor: UnsafeMutablePointer<Cursor>, sequence: UInt64
+  ) throws(DatabaseError) {
+    guard row.pointee.continuations >= 3 else { return }
+    let statement = statements[.setQueue]
+    statement.bind(1, row.pointee.handle)
+    statement.bind(2, run)
+    for index in 0..<9 {
+      let record = cursor.pointee.ring.record(
+        at: row.pointee.position &+ 1 &+ UInt64(index / 3))
+      statement.bind(
+        Int32(truncatingIfNeeded: 3 + index), record[1 + index % 3])
+    }
+    statement.bind(12, sequence)
     try statement.run()
   }
 

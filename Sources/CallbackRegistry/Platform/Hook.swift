@@ -44,6 +44,11 @@ package enum Hook: Int32 {
   case segmentAdded = 33
   case rowsPurged = 34
   case listRead = 35
+  case messagePosted = 36
+  case posterBlocked = 37
+  case messageTaken = 38
+  case deliveryEnding = 39
+  case messageDropped = 40
 
   @inline(__always)
   package func reached(_ handle: UInt64) {

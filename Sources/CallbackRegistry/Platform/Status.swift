@@ -112,6 +112,7 @@ package enum Reason {
   package static let cancelled: UInt32 = 7
   package static let timedOut: UInt32 = 8
   package static let unloaded: UInt32 = 9
+  package static let delegateDied: UInt32 = 10
   package static let user: UInt32 = 1000
 }
 
@@ -129,6 +130,7 @@ extension Reason {
     case cancelled: "cancelled"
     case timedOut: "timed out"
     case unloaded: "unloaded"
+    case delegateDied: "delegate died"
     default: nil
     }
   }

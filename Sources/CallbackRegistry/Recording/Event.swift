@@ -44,6 +44,20 @@ package enum EventKind: UInt8 {
   /// A signal or connection was blocked; the argument is how often it is now.
   case blocked = 19
   case unblocked = 20
+  /// An event of a session or task found no delegate: the argument is which,
+  /// and payload the delegate and a number.
+  case undelivered = 21
+  /// A session begins to end; the argument is 1 to finish, 2 to cancel.
+  case sessionEnding = 22
+  /// A task's completion was delivered: the argument is its error, payload its
+  /// data's pieces and bytes.
+  case taskCompleted = 23
+  /// Messages of a queue that were not delivered, to a token in a row: payload
+  /// is the token, how many, and the number of the first; the argument is why,
+  /// a status.
+  case messagesDropped = 24
+  /// A queue's counts so far: payload is nine numbers.
+  case queueCounted = 25
   /// Payload of the event before it.
   case continuation = 255
 }
@@ -77,7 +91,7 @@ package enum EventLayout {
 
   /// Whether records of this kind begin an event.
   package static func isRecorded(_ kind: UInt8) -> Bool {
-    kind >= EventKind.call.rawValue && kind <= EventKind.unblocked.rawValue
+    kind >= EventKind.call.rawValue && kind <= EventKind.queueCounted.rawValue
   }
 
   package static func kind(ofHead head: UInt64) -> UInt8 {

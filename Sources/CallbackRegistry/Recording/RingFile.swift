@@ -170,13 +170,15 @@ extension UnsafeMutablePointer where Pointee == RingFileHeader {
 }
 
 extension UnsafeMutablePointer where Pointee == Recorder {
-  /// In a forked child: closes the descriptor of the file of rings.
-  package func closeFileOnly() { pointee.file?.closeDescriptor() }
+  /// In a forked child: closes the descriptors of the file of rings.
+  package func closeFileOnly() { pointee.file?.closeDescriptors() }
 }
 
 /// The file of rings of one history, in the process that makes it.
 package struct RingFile: ~Copyable {
   package let file: Int32
+  /// Another descriptor, which has the file locked.
+  private let lock: Int32
   package let header: RingFileHeaderPointer
   private let areaBytes: UInt64
 
@@ -186,28 +188,36 @@ package struct RingFile: ~Copyable {
   /// Nobody takes it for a dead process's before it has been published, by
   /// being given its name.
   init?(at path: UnsafePointer<CChar>, identity: RingFileIdentity) {
-    let file = cbr_file_make(path)
+    var lock: Int32 = -1
+    let file = cbr_file_make(path, &lock)
     guard file >= 0 else { return nil }
     guard
       let memory = cbr_file_extend(file, 0, RingFileLayout.firstArea)
     else {
       _ = cbr_file_remove(path)
       cbr_file_close(file)
+      cbr_file_close(lock)
       return nil
     }
     self.file = file
+    self.lock = lock
     areaBytes = identity.areaBytes
     header = memory.bindMemory(to: RingFileHeader.self, capacity: 1)
     header.initialize(to: RingFileHeader(identity))
   }
 
-  /// In a forked child: only the descriptor.
-  fileprivate func closeDescriptor() { cbr_file_close(file) }
+  /// In a forked child: only the descriptors.
+  ///
+  /// Its copies of the mappings stay, and do not keep the lock.
+  fileprivate func closeDescriptors() {
+    cbr_file_close(file)
+    cbr_file_close(lock)
+  }
 
   /// Unmaps the header and ends the lock.
   package func close() {
     cbr_file_unmap(header, RingFileLayout.firstArea)
-    cbr_file_close(file)
+    closeDescriptors()
   }
 
   /// Reserves the next area; nil: there is no room.

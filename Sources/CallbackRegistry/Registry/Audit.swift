@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Synchronization
 
 /// What a program asks of a registry's history.
@@ -152,6 +153,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     var cursor = SlotCursor(self)
     while let slot = cursor.next() {
       let word = slot.pointee.word.load(ordering: .acquiring)
+      if Handle.kind(of: word) == .queue, Handle.state(ofWord: word) == .live {
+        recordQueue(word, slot: slot, thread: thread)
+      }
       guard Handle.kind(of: word) == .token,
         Handle.state(ofWord: word) == .live,
         slot.pointee.mode.load(ordering: .relaxed) & Mode.wasCounted != 0
@@ -165,5 +169,19 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         .counted, word, payload: Payload(counts.attempts, counts.unfinished),
         thread: thread)
     }
+  }
+
+  /// Records the counts of a queue, which is pinned meanwhile.
+  private func recordQueue(
+    _ handle: UInt64, slot: SlotPointer, thread: ThreadPointer
+  ) {
+    guard let pin = thread.pinSpare(handle) else { return }
+    cbr_light_fence()
+    if slot.pointee.word.load(ordering: .acquiring) == handle,
+      slot.isKnownToHistory
+    {
+      slot.queueRecord?.recordCounts(handle, thread: thread)
+    }
+    Entering.withdraw(pin, handle, thread: thread)
   }
 }

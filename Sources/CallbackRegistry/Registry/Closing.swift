@@ -77,7 +77,7 @@ private struct LeakReport: ~Copyable {
     while let slot = cursor.next() {
       let word = slot.pointee.word.load(ordering: .acquiring)
       guard Handle.state(ofWord: word) == .live,
-        Handle.kind(of: word) == .token || Handle.kind(of: word) == .lease,
+        Self.isLeak(Handle.kind(of: word)),
         let item = registry.item(word)
       else { continue }
       count += 1
@@ -90,10 +90,18 @@ private struct LeakReport: ~Copyable {
     }
   }
 
+  /// What the program should have ended itself.
+  private static func isLeak(_ kind: HandleKind?) -> Bool {
+    kind == .token || kind == .lease || kind == .session
+  }
+
   private mutating func name(_ item: Item) {
     text.append(count == 1 ? "still live at close: " : ", ")
     if item.kind == UInt32(HandleKind.lease.rawValue) {
       text.append("a lease on ")
+    }
+    if item.kind == UInt32(HandleKind.session.rawValue) {
+      text.append("the session ")
     }
     text.append("\"")
     text.append(item.label)

@@ -6,6 +6,7 @@ import Synchronization
 struct ConnectionPlace {
   let signal: UInt64
   let priority: Int32
+  let delivery: DeliveryPlace
   /// What the token becomes as a connection.
   let room: ConnectionPointer
 }
@@ -87,7 +88,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     guard let record = signal.signalRecord else { return }
     place.room.initialize(
       to: SignalConnection(
-        index: index, signal: place.signal, priority: place.priority))
+        index: index, signal: place.signal, priority: place.priority,
+        delivery: place.delivery))
     place.room.pointee.next = record.pointee.first
     record.pointee.first?.pointee.previous = place.room
     record.pointee.first = place.room

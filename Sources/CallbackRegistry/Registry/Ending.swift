@@ -82,7 +82,17 @@ package enum Ending {
     Hook.endMarked.reached(handle)
     registry.recordEnded(chain, thread: thread)
     var cleared = chain.takeCleared()
-    defer { registry.tell(&cleared, thread: thread) }
+    var ended = chain.takeEnded()
+    defer {
+      while let (handle, step) = ended.takeFirst() {
+        step(handle)
+        let slot = Table.knownSlot(at: Handle.index(of: handle))
+        if Protocol.dropLease(slot, handle: handle) == .claimed {
+          Finishing.finish(handle, access)
+        }
+      }
+      registry.tell(&cleared, thread: thread)
+    }
     let isParkable =
       mayPark && chain.count == 1 && Handle.kind(of: handle) == .token
       && slot.pointee.destroy == nil
@@ -276,6 +286,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         forgetObject(ofOwner: index)
         markChildren(
           of: index, reason: reason, thread: thread, time: time, into: &chain)
+      case .session, .task:
+        markChildren(
+          of: index, reason: reason, thread: thread, time: time, into: &chain)
       case .signal:
         markChildren(
           of: index, reason: reason, thread: thread, time: time, into: &chain)
@@ -337,6 +350,12 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       pointee.ended += 1
       clearHolders(of: word, slot: slot, reason: reason, into: &chain)
     case .slot: letGo(slot)
+    case .queue: slot.queueRecord?.stop()
+    case .session, .task:
+      guard let record = slot.recordHeader else { break }
+      // Until its step has been run.
+      Protocol.addLease(slot, handle: word)
+      chain.ended.append(record)
     default: break
     }
     return true

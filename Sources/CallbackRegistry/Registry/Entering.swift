@@ -8,6 +8,8 @@ package enum Demand {
   case function
   case typed(UInt64)
   case method(InterfaceDescription, UInt32)
+  /// That of a signal, whose turn has come on a queue.
+  case handler
 }
 
 package enum Entering {
@@ -71,12 +73,20 @@ package enum Entering {
     } catch {
       return thread.fail(error, about: token)
     }
+    let status = attempt(token, demand, slot, thread: thread, call: call)
+    return status == .ok ? .ok : refuse(token, status, thread: thread)
+  }
+
+  /// The same of a token whose slot is known; the caller tells of a failure.
+  @inline(__always)
+  static func attempt(
+    _ token: UInt64, _ demand: Demand, _ slot: SlotPointer,
+    thread: ThreadPointer, call: CallPointer
+  ) -> Status {
     while true {
       let mode = slot.pointee.mode.load(ordering: .relaxed)
       let began = mode & Mode.timed != 0 ? Ticks.now : 0
-      guard let pin = thread.pin(token) else {
-        return refuse(token, .noMemory, thread: thread)
-      }
+      guard let pin = thread.pin(token) else { return .noMemory }
       Hook.enterPinned.reached(token)
       cbr_light_fence()
       let checked = slot.after(ticks: began)
@@ -84,7 +94,7 @@ package enum Entering {
       Hook.enterChecked.reached(token)
       guard word == token else {
         withdraw(pin, token, thread: thread)
-        return refuse(token, reason(of: token, slot), thread: thread)
+        return reason(of: token, slot)
       }
       // The mode is this token's only now. Its level may have been switched.
       let now = slot.pointee.mode.load(ordering: .relaxed)
@@ -126,7 +136,7 @@ package enum Entering {
     guard status == .ok else {
       withdraw(entry.pin, entry.token, thread: thread)
       call.pointee.disposition = disposition
-      return refuse(entry.token, status, thread: thread)
+      return status
     }
     thread.begin(
       call, token: entry.token, slot: entry.slot, pin: entry.pin,
@@ -156,6 +166,9 @@ package enum Entering {
       return entry.mode & (Mode.interface | Mode.connection) == 0
         && detail.pointee.typeTag == tag
         ? .ok : .interface
+    case .handler:
+      guard entry.mode & Mode.connection != 0 else { return .interface }
+      return entry.mode & Mode.blocked == 0 ? .ok : .stopped
     case .method(let description, let method):
       let found = entry.slot.method(
         description, method, mode: entry.mode, thread: entry.thread)
@@ -210,9 +223,10 @@ extension Entering {
     let mode = slot.pointee.mode.load(ordering: .relaxed)
     let began = mode & Mode.timed != 0 ? Ticks.now : 0
     let word = slot.after(ticks: began).pointee.word.load(ordering: .acquiring)
-    guard word == token, mode & Mode.blocked == 0 else {
+    guard word == token, mode & (Mode.blocked | Mode.queued) == 0 else {
       withdraw(pin, token, thread: thread)
-      return word == token ? .stopped : .stale
+      guard word == token else { return .stale }
+      return mode & Mode.blocked == 0 ? .pending : .stopped
     }
     let entry = Entry(
       token: token, slot: slot, thread: thread, pin: pin, mode: mode,

@@ -37,4 +37,20 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       kind, in: ring, handle: handle, argument: argument, time: time,
       payload: payload)
   }
+
+  func record(
+    _ kind: EventKind, _ handle: UInt64, counts: QueueCounts,
+    thread: ThreadPointer
+  ) {
+    guard let ring = thread.ring(of: pointee.recorder) else { return }
+    var words: InlineArray<9, UInt64> = [
+      counts.posted, counts.delivered, counts.merged, counts.droppedFull,
+      counts.droppedStale, counts.droppedRefused, counts.droppedEnded,
+      counts.waiting &+ counts.taken, counts.peakItems,
+    ]
+    withUnsafeBytes(of: &words) { bytes in
+      _ = pointee.recorder.record(
+        kind, in: ring, handle: handle, payload: bytes)
+    }
+  }
 }

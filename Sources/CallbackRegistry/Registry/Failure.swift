@@ -47,6 +47,10 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       text.append(status.text)
       text.append(": ")
       Describing.describe(handle, thread: self, into: &text)
+      guard ring.count > 0 else {
+        text.append("; this thread itself is inside it")
+        return
+      }
       text.append("; the ring goes through ")
       var isFirst = true
       ring.visitMembers { member in

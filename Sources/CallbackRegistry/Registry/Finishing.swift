@@ -54,18 +54,35 @@ package enum Finishing {
     var index = index
     var slot = slot
     while true {
-      destroy(slot, access)
+      guard destroy(slot, access) else { return }
       guard let owner = release(index, slot: slot, access) else { return }
       index = owner
       slot = Table.knownSlot(at: owner)
     }
   }
 
-  private static func destroy(_ slot: SlotPointer, _ access: borrowing Access) {
+  /// False when the slot is another thread's now, which is to destroy it.
+  private static func destroy(
+    _ slot: SlotPointer, _ access: borrowing Access
+  ) -> Bool {
     let handle = Handle.handle(
       ofWord: slot.pointee.word.load(ordering: .relaxed))
     let destroy = slot.pointee.destroy
+    if Handle.kind(of: handle) == .queue {
+      let pin = access.thread.pinSpare(handle)
+      slot.queueRecord?.dropAll(handle, thread: access.thread)
+      if let errands = slot.queueRecord?.takeErrands() {
+        finish(errands, access)
+      }
+      if let pin { access.thread.unpin(pin) }
+    }
     if let destroy {
+      let mode = slot.pointee.mode.load(ordering: .relaxed)
+      if mode & Mode.destroyedOnQueue != 0,
+        access.registry.handOver(handle, slot: slot, thread: access.thread)
+      {
+        return false
+      }
       // Marks the thread as being inside, for those that wait (Waiting.swift).
       let pin = access.thread.pinSpare(handle)
       destroy(slot.pointee.context)
@@ -73,6 +90,7 @@ package enum Finishing {
     }
     Hook.destroyed.reached(handle)
     recordSettled(handle, slot: slot, ranDestroy: destroy != nil, access)
+    return true
   }
 
   /// Frees what the library itself made for a handle.
@@ -85,6 +103,9 @@ package enum Finishing {
       Memory.release(UnsafeMutableRawPointer(mutating: slot.pointee.function))
     case .signal: slot.signalRecord?.destroy()
     case .list: slot.connectionList?.destroy()
+    case .queue: slot.queueRecord?.destroy()
+    case .session, .task:
+      if let record = slot.recordHeader { record.pointee.free(record) }
     default: break
     }
   }
@@ -109,6 +130,9 @@ package enum Finishing {
     _ access: borrowing Access
   ) {
     guard slot.isKnownToHistory else { return }
+    if let queue = slot.queueRecord, Handle.kind(of: handle) == .queue {
+      queue.recordCounts(handle, thread: access.thread)
+    }
     let counts =
       Handle.kind(of: handle) == .token
       ? CallCells.settle(handle) : CallCounts()

@@ -36,11 +36,16 @@ extension UnsafeMutablePointer where Pointee == SlotDetail {
 }
 
 extension UnsafeMutablePointer where Pointee == RegistryRecord {
-  /// Makes a live slot hold a live token, by a holder that is its own then.
+  /// Makes room for one more token that is held.
   ///
   /// False without memory. The lock is held.
-  func hold(_ holder: HolderPointer, slot: SlotPointer) -> Bool {
-    guard pointee.holders.reserve() else { return false }
+  func reserveHolder() -> Bool { pointee.holders.reserve() }
+
+  /// Makes a slot hold a live token, by a holder that is its own then.
+  ///
+  /// There is room for it. The lock is held.
+  func hold(_ holder: HolderPointer, slot: SlotPointer, handle: UInt64) {
+    holder.pointee.slot = handle
     letGo(slot)
     let token = holder.pointee.token
     let first = firstHolder(of: token)
@@ -50,9 +55,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     Table.knownSlot(at: Handle.index(of: token)).pointee.mode.bitwiseOr(
       Mode.held, ordering: .relaxed)
     slot.holder = holder
-    Table.knownDetail(at: Handle.index(of: holder.pointee.slot)).heldToken =
-      token
-    return true
+    Table.knownDetail(at: Handle.index(of: handle)).heldToken = token
   }
 
   /// Empties a slot: it dies, or is about to hold another token.
@@ -90,9 +93,13 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     while let holder = each {
       each = holder.pointee.next
       let slot = Table.knownSlot(at: Handle.index(of: holder.pointee.slot))
-      holder.pointee.observer = slot.observer
+      if Handle.kind(of: holder.pointee.slot) == .slot {
+        holder.pointee.observer = slot.observer
+      }
       holder.pointee.reason = reason
-      holder.pointee.isTold = slot.isKnownToHistory
+      holder.pointee.isTold =
+        slot.isKnownToHistory
+        && Handle.kind(of: holder.pointee.slot) == .slot
       empty(slot, holder)
       chain.cleared.append(holder)
     }
@@ -120,6 +127,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
           .slotCleared, told.slot, argument: told.reason,
           payload: Payload(told.token), thread: thread)
       }
+      told.step?(told.slot)
       guard told.observer != Handle.none else { continue }
       var call = CallRecord.empty
       guard
@@ -127,6 +135,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       else { continue }
       let function = unsafeBitCast(call.function, to: SlotObserver?.self)
       function?(call.context, told.slot, told.token)
+      // The observer has forked: in the child nothing is the thread's any more.
+      guard ThreadPointer.current == thread else { return }
       _ = Leaving.leave(&call)
     }
   }

@@ -67,6 +67,13 @@ package struct Interface: ~Copyable {
 package typealias InterfacePointer = UnsafeMutablePointer<Interface>
 
 extension UnsafeMutablePointer where Pointee == Interface {
+  /// What a caller would say of it.
+  var description: InterfaceDescription {
+    InterfaceDescription(
+      name: pointee.name, version: pointee.version, count: pointee.count,
+      methods: pointee.methods)
+  }
+
   /// Whether name and version are the same.
   func isSame(as description: InterfaceDescription) -> Bool {
     guard let name = description.name,

@@ -52,7 +52,7 @@ package enum Leasing {
         callback: detail.pointee.callback, site: detail.pointee.site),
       owner: Handle.none, mode: Mode.notCallable, thread: thread)
     do throws(Status) {
-      try access.registry.add(new, access, out: out) { _, detail in
+      try access.registry.add(new, access, out: out) { _, detail, _ in
         detail.pointee.typeTag = token
       }
     } catch {

@@ -105,13 +105,20 @@ package enum Leaving {
         continue
       }
       if Handle.kind(of: handle) == .list { thread.pointee.emissions -= 1 }
+      if Handle.kind(of: handle) == .queue, let queue = slot.queueRecord {
+        queue.abandonDelivery(
+          handle, at: depth, cause: cause, thread: thread)
+      }
       if Handle.kind(of: handle) == .token {
         if slot.isKnownToHistory {
           thread.countingCell(of: handle).end(at: depth)
         }
         recordAbandoned(handle, cause: cause, thread: thread)
       }
+      // A thread inside it keeps its record.
+      let step = slot.recordHeaderIfAny(of: handle)?.pointee.abandoned
       Entering.withdraw(depth, handle, thread: thread)
+      step?(handle)
     }
   }
 

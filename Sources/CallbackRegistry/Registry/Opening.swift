@@ -24,6 +24,7 @@ package struct RegistryOptions {
   package var emissionLimit: UInt32 = 0
   package var historyChanged: StateChanged?
   package var historyContext: UnsafeMutableRawPointer?
+  package var ringDirectory: UnsafePointer<CChar>?
 
   package init() {}
 
@@ -106,6 +107,7 @@ package enum Opening {
       blockTimeoutNanoseconds: options.blockTimeoutNanoseconds == 0
         ? 1_000_000_000 : options.blockTimeoutNanoseconds,
       limits: limits)
+    historyOptions.ringDirectory = options.ringDirectory
     if let policy = OverflowPolicy(rawValue: options.callPolicy) {
       historyOptions.callPolicy = policy
     }
@@ -170,6 +172,14 @@ package enum Opening {
     }
     if let path = options.historyPath, path[0] == 0 {
       throw thread.invalid("history_path is empty")
+    }
+    guard let directory = options.ringDirectory else { return }
+    guard directory[0] != 0 else {
+      throw thread.invalid("ring_directory is empty")
+    }
+    guard options.historyPath != nil else {
+      throw thread.invalid(
+        "ring_directory is of no use without history_path: leave it NULL")
     }
   }
 }

@@ -112,7 +112,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       kind: .owner, origin: origin, owner: parent,
       mode: Mode.notCallable | level.mode, thread: access.thread,
       object: object)
-    try add(new, access, out: out) { _, detail in
+    try add(new, access, out: out) { _, detail, _ in
       detail.pointee.typeTag = object
     }
   }

@@ -38,6 +38,13 @@ package enum Process {
         state.pointee.generationLimit.store(
           number(setting), ordering: .relaxed)
       }
+      #if CBR_TEST_HOOKS
+        // As if all but so many chunks had been used.
+        if let setting = setting("CBR_TEST_CHUNKS") {
+          state.pointee.chunkCount.store(
+            Table.chunkLimit - number(setting), ordering: .relaxed)
+        }
+      #endif
       state.pointee.isStarted.store(true, ordering: .releasing)
     }
   }

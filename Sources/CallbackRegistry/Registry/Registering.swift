@@ -19,6 +19,8 @@ package struct RegistrationRequest {
   package var line: UInt32 = 0
   package var file: UnsafePointer<CChar>?
   package var level: UInt32 = 0
+  /// Where destroy runs; none: where the token comes to its end.
+  package var queue: UInt64 = Handle.none
 
   package init() {}
 }
@@ -78,9 +80,16 @@ package enum Registering {
       var new = NewSlot(
         kind: .token, origin: origin, owner: what.owner,
         mode: mode(of: what, level: registry.level), thread: thread)
-      if place != nil { new.mode |= Mode.connection }
+      if let place {
+        new.mode |= Mode.connection
+        if place.delivery.queue != Handle.none { new.mode |= Mode.queued }
+      }
+      if what.destroy != nil, what.queue != Handle.none {
+        new.mode |= Mode.destroyedOnQueue
+        new.queue = what.queue
+      }
       new.place = place
-      try registry.add(new, access, out: out) { slot, detail in
+      try registry.add(new, access, out: out) { slot, detail, _ in
         slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
         slot.pointee.context = what.context
         slot.pointee.destroy = what.destroy
@@ -145,6 +154,19 @@ package enum Registering {
       throw thread.invalid("type_tag is for a function, not an interface")
     }
     try checkForm(ofOwner: what.owner, thread: thread)
+    try checkForm(ofQueue: what.queue, thread: thread)
+  }
+
+  static func checkForm(
+    ofQueue queue: UInt64, thread: ThreadPointer
+  ) throws(Status) {
+    guard queue != Handle.none else { return }
+    guard Handle.isWellFormed(queue) else {
+      throw thread.invalid("queue is not a handle")
+    }
+    guard Handle.kind(of: queue) == .queue else {
+      throw thread.toThrow(thread.fail(.kind, about: queue))
+    }
   }
 
   static func checkForm(
@@ -171,6 +193,12 @@ struct NewSlot {
   var object: UInt64 = 0
   /// Where a signal calls it.
   var place: ConnectionPlace?
+  /// What it holds from the beginning.
+  var holder: HolderPointer?
+  /// Where its destroy runs.
+  var queue: UInt64 = Handle.none
+  /// Asked with the lock held, when all else has been found to be right.
+  var isAllowed: ((RegistryPointer) -> Bool)?
 
   /// What the history is told of the mode: level 16 | flags 16, the numbers
   /// being those of C.
@@ -216,7 +244,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   func add(
     _ new: NewSlot, _ access: borrowing Access,
     out: UnsafeMutablePointer<UInt64>,
-    fill: (SlotPointer, SlotDetailPointer) -> Void
+    fill: (SlotPointer, SlotDetailPointer, UInt64) -> Void
   ) throws(Status) {
     let time = Ticks.now
     var handle = Handle.none
@@ -236,7 +264,24 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       if status == .ok, let place = new.place {
         culprit = place.signal
         status = checkOwner(place.signal)
+        if status == .ok {
+          culprit = place.delivery.queue
+          status = check(culprit)
+        }
       }
+      if status == .ok, let holder = new.holder {
+        culprit = holder.pointee.token
+        status = check(holder.pointee.token)
+        if status == .ok, !reserveHolder() { status = .noMemory }
+      }
+      if status == .ok, new.queue != Handle.none {
+        culprit = new.queue
+        status = check(new.queue)
+        if status == .ok, !pointee.errandQueues.reserve() {
+          status = .noMemory
+        }
+      }
+      if status == .ok, new.isAllowed?(self) == false { status = .closed }
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
       }
@@ -269,9 +314,15 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         ordering: .relaxed)
       detail.pointee.endReason.store(Reason.none, ordering: .relaxed)
       slot.pointee.mode.store(new.mode, ordering: .relaxed)
-      fill(slot, detail)
+      fill(slot, detail, handle)
       if let place = new.place {
         connect(place, at: taken.index, slot, detail)
+      }
+      if let holder = new.holder {
+        hold(holder, slot: slot, handle: handle)
+      }
+      if new.queue != Handle.none {
+        pointee.errandQueues.set(handle, to: new.queue)
       }
       typeTag = detail.pointee.typeTag
       if new.owner != Handle.none { owner = new.owner }

@@ -35,6 +35,8 @@ package struct RegistryRecord: ~Copyable {
   var objects = NumberIndex()
   /// The first holder of each token that slots hold.
   var holders = NumberIndex()
+  /// The queue on which a token's destroy is to run, until it has come there.
+  var errandQueues = NumberIndex()
   var interfaces: InterfacePointer?
   var live = LiveCounts()
   var registered: UInt64 = 0
@@ -68,6 +70,10 @@ struct LiveCounts {
   var leases: UInt64 = 0
   var slots: UInt64 = 0
   var signals: UInt64 = 0
+  var queues: UInt64 = 0
+  var sessions: UInt64 = 0
+  var tasks: UInt64 = 0
+  var replies: UInt64 = 0
 
   mutating func change(_ kind: HandleKind?, by difference: Int) {
     let difference = UInt64(bitPattern: Int64(difference))
@@ -77,6 +83,10 @@ struct LiveCounts {
     case .lease: leases &+= difference
     case .slot: slots &+= difference
     case .signal: signals &+= difference
+    case .queue: queues &+= difference
+    case .session: sessions &+= difference
+    case .task: tasks &+= difference
+    case .reply: replies &+= difference
     case .registry, .list, nil: break
     }
   }

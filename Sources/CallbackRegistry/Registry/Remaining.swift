@@ -39,7 +39,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     }
     if left == top { return true }
     switch Handle.state(ofWord: word) {
-    case .destroying where Handle.kind(of: left) == .token:
+    case .destroying:
       claims += 1
       return true
     case .draining where Handle.isContainer(left):
@@ -47,6 +47,10 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       // there are none.
       return Protocol.hasChildren(left)
         || slot.pointee.leases.load(ordering: .sequentiallyConsistent) != 0
+    case .draining where Handle.kind(of: left) == .queue:
+      // What holds a queue is a thread that goes on by itself.
+      return slot.pointee.leases.load(ordering: .sequentiallyConsistent) == 0
+        && thread.isInside(left)
     case .draining:
       // Nobody pins it and nothing holds it: somebody is about to claim it.
       return slot.pointee.leases.load(ordering: .sequentiallyConsistent) != 0

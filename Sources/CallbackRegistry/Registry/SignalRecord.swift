@@ -29,19 +29,37 @@ package struct SignalRecord: ~Copyable {
 
 package typealias SignalRecordPointer = UnsafeMutablePointer<SignalRecord>
 
+package typealias CopyArgument =
+  @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
+
+/// Where a connection is called, if not by who emits.
+package struct DeliveryPlace {
+  package var queue = Handle.none
+  /// Makes a payload of an emission's argument; nil: it is that itself.
+  package var copy: CopyArgument?
+  package var free: FreePayload?
+  package var bytes: UInt64 = 0
+
+  package init() {}
+}
+
 /// What a token is as a signal's connection.
 package struct SignalConnection {
   package let index: UInt32
   let signal: UInt64
   let priority: Int32
+  package let delivery: DeliveryPlace
   var blocks: UInt32 = 0
   var previous: ConnectionPointer?
   package var next: ConnectionPointer?
 
-  init(index: UInt32, signal: UInt64, priority: Int32) {
+  init(
+    index: UInt32, signal: UInt64, priority: Int32, delivery: DeliveryPlace
+  ) {
     self.index = index
     self.signal = signal
     self.priority = priority
+    self.delivery = delivery
   }
 }
 
@@ -159,7 +177,7 @@ extension UnsafeMutablePointer where Pointee == Slot {
   }
 
   /// Of a token that is one.
-  var connection: ConnectionPointer? {
+  package var connection: ConnectionPointer? {
     guard
       pointee.mode.load(ordering: .relaxed) & Mode.connection != 0
     else { return nil }

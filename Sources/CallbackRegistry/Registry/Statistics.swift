@@ -32,6 +32,10 @@ package struct Statistics {
   package var reserved: UInt32
   package var liveSlots: UInt64
   package var liveSignals: UInt64
+  package var liveQueues: UInt64
+  package var liveSessions: UInt64
+  package var liveTasks: UInt64
+  package var liveReplies: UInt64
 }
 
 extension Statistics {
@@ -73,7 +77,10 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         historyState: history.state,
         asymmetric: cbr_is_asymmetric() ? 1 : 0,
         crashProtection: history.protection.rawValue, reserved: 0,
-        liveSlots: pointee.live.slots, liveSignals: pointee.live.signals)
+        liveSlots: pointee.live.slots, liveSignals: pointee.live.signals,
+        liveQueues: pointee.live.queues,
+        liveSessions: pointee.live.sessions, liveTasks: pointee.live.tasks,
+        liveReplies: pointee.live.replies)
     }
   }
 }

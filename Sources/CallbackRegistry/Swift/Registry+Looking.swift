@@ -16,6 +16,14 @@
         case slot
         /// A list of callbacks that are called together, made by C.
         case signal
+        /// A place where calls are delivered, made by C.
+        case queue
+        /// Work with one delegate and an end, made by C.
+        case session
+        /// A piece of a session's work.
+        case task
+        /// An answer that is waited for.
+        case reply
       }
 
       /// Its number.
@@ -138,6 +146,10 @@
       case .lease: kind = .lease
       case .slot: kind = .slot
       case .signal: kind = .signal
+      case .queue: kind = .queue
+      case .session: kind = .session
+      case .task: kind = .task
+      case .reply: kind = .reply
       case .registry, .list, nil: return nil
       }
       handle = item.handle

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Synchronization
+
+/// Queues: places where calls are delivered.
+package enum Queues {
+  package static func create(
+    _ options: QueueOptions, in handle: UInt64,
+    out: UnsafeMutablePointer<UInt64>
+  ) -> Status {
+    out.pointee = Handle.none
+    guard let thread = Process.currentThread() else { return .noMemory }
+    guard let record = QueuePointer.make(options) else {
+      return thread.fail(.noMemory)
+    }
+    guard !options.hasThread || record.startThread() else {
+      record.destroy()
+      return thread.fail(.noMemory)
+    }
+    let status = Creating.create(
+      .queue, in: handle, label: options.label, owner: options.owner, out: out
+    ) { slot, registry, handle in
+      record.pointee.registry = registry
+      record.pointee.handle = handle
+      slot.pointee.body = UnsafeMutableRawPointer(record)
+      // The thread's.
+      if options.hasThread { Protocol.addLease(slot, handle: handle) }
+    }
+    if status != .ok {
+      options.hasThread ? record.discardThread() : record.destroy()
+    }
+    return status
+  }
+
+  /// What a program polls; nil for a queue that has a thread.
+  package static func descriptor(
+    of handle: UInt64
+  ) -> (status: Status, descriptor: Int32?) {
+    guard let thread = Process.currentThread() else { return (.noMemory, nil) }
+    do throws(Status) {
+      let queue = try PinnedQueue(handle, thread: thread)
+      guard let wakeup = queue.record.pointee.wakeup else {
+        throw thread.invalid("the queue has a thread, and no descriptor")
+      }
+      return (.ok, cbr_wakeup_descriptor(wakeup))
+    } catch {
+      return (thread.fail(error, about: handle), nil)
+    }
+  }
+
+  /// Ends a queue when all that waits in it has been delivered.
+  package static func finish(_ handle: UInt64) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      let queue = try PinnedQueue(handle, thread: thread)
+      let record = queue.record
+      let status: Status = record.pointee.monitor.locked {
+        guard !record.pointee.isFinishing else { return .already }
+        record.pointee.isFinishing = true
+        record.noteRoom()
+        record.pointee.monitor.wake()
+        if record.pointee.deliverer == thread { return .deferred }
+        let isEmpty = record.waitingCount == 0 && !record.hasErrands
+        return record.pointee.deliverer == nil && isEmpty ? .ok : .pending
+      }
+      guard status == .ok else { throw status }
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+    return Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
+  }
+
+  package static func counts(
+    of handle: UInt64
+  ) -> (status: Status, counts: QueueCounts?) {
+    guard let thread = Process.currentThread() else { return (.noMemory, nil) }
+    do throws(Status) {
+      let queue = try PinnedQueue(handle, thread: thread)
+      let record = queue.record
+      return (.ok, record.pointee.monitor.locked { record.countsNow() })
+    } catch {
+      return (thread.fail(error, about: handle), nil)
+    }
+  }
+}
+
+/// A live queue that the calling thread pins.
+struct PinnedQueue: ~Copyable {
+  let record: QueuePointer
+  let handle: UInt64
+  let thread: ThreadPointer
+  let pin: UInt32
+
+  init(_ handle: UInt64, thread: ThreadPointer) throws(Status) {
+    try HandleForm.check(handle, is: .queue)
+    guard let slot = Table.slot(of: handle) else {
+      throw Access.absent(handle)
+    }
+    guard let pin = thread.pin(handle) else { throw .noMemory }
+    cbr_light_fence()
+    guard slot.pointee.word.load(ordering: .acquiring) == handle,
+      let record = slot.queueRecord
+    else {
+      Entering.withdraw(pin, handle, thread: thread)
+      throw Access.absent(handle)
+    }
+    self.record = record
+    self.handle = handle
+    self.thread = thread
+    self.pin = pin
+  }
+
+  deinit { Entering.withdraw(pin, handle, thread: thread) }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Replies: answers that a task waits for, each used once (G26, G27).
+package enum Replies {
+  /// Makes the reply to a task's response.
+  static func create(
+    for task: UInt64, _ access: borrowing Access,
+    out: UnsafeMutablePointer<UInt64>
+  ) throws(Status) {
+    let registry = access.registry
+    let detail = Table.knownDetail(at: Handle.index(of: task))
+    let new = NewSlot(
+      kind: .reply,
+      origin: Origin(
+        callback: detail.pointee.callback, site: detail.pointee.site),
+      owner: task, mode: Mode.notCallable | registry.level.mode,
+      thread: access.thread)
+    try registry.add(new, access, out: out) { _, detail, _ in
+      detail.pointee.typeTag = task
+    }
+  }
+
+  package static func send(
+    _ handle: UInt64, _ disposition: Int32, successor: UInt64
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .reply)
+      try check(disposition, successor, thread: thread)
+      let access = try Access.of(handle, thread: thread)
+      try send(handle, disposition, successor: successor, access)
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  private static func check(
+    _ disposition: Int32, _ successor: UInt64, thread: ThreadPointer
+  ) throws(Status) {
+    switch disposition {
+    case Disposition.allow, Disposition.cancel:
+      guard successor == Handle.none else {
+        throw thread.invalid("successor is for CBR_HAND_OVER")
+      }
+    case Disposition.handOver: break
+    default:
+      throw thread.invalid(
+        "disposition is not CBR_ALLOW, CBR_CANCEL or CBR_HAND_OVER")
+    }
+  }
+
+  private static func send(
+    _ handle: UInt64, _ disposition: Int32, successor: UInt64,
+    _ access: borrowing Access
+  ) throws(Status) {
+    let registry = access.registry
+    var taken: SessionDelegate?
+    var event: SessionEventPointer?
+    if disposition == Disposition.handOver {
+      let delegate = try SessionDelegate.take(successor, in: registry)
+      event = .make(.handOver, of: nil)
+      guard event != nil else {
+        delegate.release()
+        throw .noMemory
+      }
+      taken = delegate
+    }
+    do throws(Status) {
+      let task = try consume(handle, access)
+      _ = try Tasks.run(task, isLive: false, access) { task in
+        guard task.pointee.stage == .answering else { return false }
+        if disposition == Disposition.cancel { return task.cancel() }
+        guard let delegate = taken, let told = event else {
+          task.flow()
+          return true
+        }
+        task.pointee.coming = delegate
+        told.pointee.task = task
+        task.pointee.session.pointee.events.append(told)
+        taken = nil
+        event = nil
+        return true
+      }
+    } catch {
+      Memory.release(event)
+      taken?.release()
+      throw error
+    }
+    Memory.release(event)
+    taken?.release()
+  }
+
+  /// Uses a reply up; returns the task that it is of.
+  private static func consume(
+    _ handle: UInt64, _ access: borrowing Access
+  ) throws(Status) -> UInt64 {
+    let registry = access.registry
+    let index = Handle.index(of: handle)
+    let slot = Table.knownSlot(at: index)
+    var task = Handle.none
+    var chain = Chain()
+    let status: Status? = registry.pointee.lock.locked {
+      guard slot.pointee.word.load(ordering: .relaxed) == handle else {
+        return nil
+      }
+      task = Table.knownDetail(at: index).pointee.typeTag
+      // One that was cancelled goes unanswered.
+      guard registry.task(task, isLive: false)?.pointee.completion != nil
+      else { return .closed }
+      _ = registry.mark(
+        handle, slot: slot, reason: Reason.consumed, thread: access.thread,
+        time: Ticks.now, into: &chain)
+      return .ok
+    }
+    guard status == .ok else {
+      throw status ?? Entering.reason(of: handle, slot)
+    }
+    registry.recordEnded(chain, thread: access.thread)
+    Ending.settle(chain, access)
+    return task
+  }
+}

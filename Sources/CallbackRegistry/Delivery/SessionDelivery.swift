@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Telling delegates. One thread at a time delivers for a session: who finds
+// nobody doing so takes it on, and goes on until there is nothing left; the
+// others leave their events to it. So events of one session never overlap, and
+// what a delegate does about its own task comes after the event that it is in.
+// Tried to break by: Tests/C (sessions.c).
+
+import CPlatform
+import Synchronization
+
+private typealias DidReceiveResponse =
+  @convention(c) (
+    UnsafeMutableRawPointer?, UInt64, UnsafeRawPointer?, Int, UInt64
+  ) -> Void
+private typealias DidReceiveData =
+  @convention(c) (
+    UnsafeMutableRawPointer?, UInt64, UnsafeRawPointer?, Int
+  ) -> Void
+private typealias DidComplete =
+  @convention(c) (UnsafeMutableRawPointer?, UInt64, Int32) -> Void
+private typealias DidBecomeInvalid =
+  @convention(c) (UnsafeMutableRawPointer?, UInt64, UInt32) -> Void
+private typealias DidHandOver =
+  @convention(c) (UnsafeMutableRawPointer?, UInt64, UInt64) -> Void
+
+struct SessionDelivery {
+  private let session: SessionPointer
+  private let registry: RegistryPointer
+  private let thread: ThreadPointer
+
+  /// Delivers all that a session has, after something else if that is given.
+  ///
+  /// The caller has begun to deliver; when it returns the session may be gone.
+  static func run(
+    _ session: SessionPointer, _ access: borrowing Access,
+    first: (SessionDelivery) -> Status = { _ in .ok }
+  ) {
+    let delivery = SessionDelivery(
+      session: session, registry: access.registry, thread: access.thread)
+    if first(delivery) != .forked { delivery.deliverAll() }
+  }
+
+  /// Goes on for a thread that has jumped out of what it was telling.
+  static func resume(_ session: SessionPointer, _ access: borrowing Access) {
+    let delivery = SessionDelivery(
+      session: session, registry: access.registry, thread: access.thread)
+    if let event = session.pointee.current {
+      guard delivery.conclude(event, .ok) else { return }
+    }
+    delivery.deliverAll()
+  }
+
+  private func deliverAll() {
+    while true {
+      let event = registry.pointee.lock.locked { session.takeEvent() }
+      guard let event else { return }
+      let status = tell(event)
+      guard status != .forked, conclude(event, status) else { return }
+    }
+  }
+
+  private func tell(_ event: SessionEventPointer) -> Status {
+    guard let task = event.pointee.task else { return tellInvalid() }
+    switch event.pointee.kind {
+    case .response: return tellResponse(task, event)
+    case .data: return tellData(task, event.bytes, size: event.pointee.size)
+    case .handOver: return tellHandOver(task)
+    case .complete, .invalid: return tellComplete(task)
+    }
+  }
+
+  /// Does what comes after an event; false when the session is gone.
+  private func conclude(
+    _ event: SessionEventPointer, _ status: Status
+  ) -> Bool {
+    defer { Memory.release(event) }
+    guard let task = event.pointee.task else {
+      endSession()
+      return false
+    }
+    switch event.pointee.kind {
+    case .response: concludeResponse(task, status)
+    case .data:
+      let size = event.pointee.size
+      registry.pointee.lock.locked { task.pointee.waitingBytes -= size }
+      concludeData(task, size: size, status)
+    case .handOver: concludeHandOver(task)
+    case .complete, .invalid: endTask(task)
+    }
+    return true
+  }
+
+  /// Calls a method of a delegate, inside a handle, if that is possible.
+  private func call(
+    _ delegate: SessionDelegate, _ kind: SessionEventKind,
+    inside handle: UInt64, _ body: (CallRecord) -> Void
+  ) -> Status {
+    var call = CallRecord.empty
+    let status = Entering.enterFully(
+      delegate.token, .method(Sessions.interface, kind.method), call: &call)
+    guard status == .ok else {
+      if status != .unimplemented { recordUndelivered(kind, handle, delegate) }
+      return status
+    }
+    let pin = thread.pinSpare(handle)
+    body(call)
+    // A delegate has forked: in the child nothing is the thread's any more.
+    guard ThreadPointer.current == thread else { return .forked }
+    if let pin { Entering.withdraw(pin, handle, thread: thread) }
+    _ = Leaving.leave(&call)
+    return status
+  }
+
+  private func recordUndelivered(
+    _ kind: SessionEventKind, _ handle: UInt64, _ delegate: SessionDelegate,
+    count: UInt64 = 1
+  ) {
+    guard registry.isRecorded(handle) else { return }
+    registry.record(
+      .undelivered, handle, argument: kind.rawValue,
+      payload: Payload(delegate.token, count), thread: thread)
+  }
+
+  private func delegate(of task: TaskPointer) -> SessionDelegate {
+    task.pointee.successor ?? session.pointee.delegate
+  }
+
+  private func tellResponse(
+    _ task: TaskPointer, _ event: SessionEventPointer
+  ) -> Status {
+    let handle = task.pointee.header.handle
+    let reply = task.pointee.reply
+    return call(delegate(of: task), .response, inside: handle) { call in
+      unsafeBitCast(call.function, to: DidReceiveResponse.self)(
+        call.context, handle,
+        event.pointee.size > 0 ? UnsafeRawPointer(event.bytes) : nil,
+        event.pointee.size, reply)
+    }
+  }
+
+  private func concludeResponse(_ task: TaskPointer, _ status: Status) {
+    switch status {
+    case .ok: break
+    case .unimplemented:
+      _ = Replies.send(
+        task.pointee.reply, Disposition.allow, successor: Handle.none)
+    default: cancel(task)
+    }
+  }
+
+  /// Tells of data that has not been copied.
+  func tellDirectly(
+    _ task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
+  ) -> Status {
+    let status = tellData(task, bytes, size: size)
+    if status != .forked { concludeData(task, size: size, status) }
+    return status
+  }
+
+  private func tellData(
+    _ task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
+  ) -> Status {
+    let handle = task.pointee.header.handle
+    return call(delegate(of: task), .data, inside: handle) { call in
+      unsafeBitCast(call.function, to: DidReceiveData.self)(
+        call.context, handle, bytes, size)
+    }
+  }
+
+  private func concludeData(
+    _ task: TaskPointer, size: Int, _ status: Status
+  ) {
+    guard status == .ok || status == .unimplemented else {
+      return cancel(task)
+    }
+    task.pointee.pieces += 1
+    task.pointee.bytes += UInt64(size)
+  }
+
+  /// Nobody is there to be told of more.
+  private func cancel(_ task: TaskPointer) {
+    registry.pointee.lock.locked {
+      _ = task.cancel(error: TaskError.delegateGone)
+    }
+  }
+
+  private func tellHandOver(_ task: TaskPointer) -> Status {
+    let handle = task.pointee.header.handle
+    let successor = task.pointee.coming?.token ?? Handle.none
+    return call(delegate(of: task), .handOver, inside: handle) { call in
+      unsafeBitCast(call.function, to: DidHandOver.self)(
+        call.context, handle, successor)
+    }
+  }
+
+  private func concludeHandOver(_ task: TaskPointer) {
+    let former = task.pointee.successor
+    registry.pointee.lock.locked {
+      task.pointee.successor = task.pointee.coming
+      task.pointee.coming = nil
+      task.flow()
+    }
+    former?.release()
+  }
+
+  private func tellComplete(_ task: TaskPointer) -> Status {
+    let handle = task.pointee.header.handle
+    let error = task.pointee.error
+    let told = delegate(of: task)
+    if task.pointee.dropped > 0 {
+      recordUndelivered(.data, handle, told, count: task.pointee.dropped)
+    }
+    return call(told, .complete, inside: handle) { call in
+      unsafeBitCast(call.function, to: DidComplete.self)(
+        call.context, handle, error)
+    }
+  }
+
+  private func endTask(_ task: TaskPointer) {
+    let handle = task.pointee.header.handle
+    let error = task.pointee.error
+    if registry.isRecorded(handle) {
+      registry.record(
+        .taskCompleted, handle, argument: UInt32(bitPattern: error),
+        payload: Payload(task.pointee.pieces, task.pointee.bytes),
+        thread: thread)
+    }
+    task.pointee.successor?.release()
+    task.pointee.coming?.release()
+    registry.pointee.lock.locked { session.completed(task) }
+    _ = Ending.end(
+      handle,
+      reason: error == TaskError.cancelled ? Reason.cancelled : Reason.ended,
+      waitingUntil: nil)
+    dropLease(handle)
+  }
+
+  private func tellInvalid() -> Status {
+    let handle = session.pointee.header.handle
+    let reason = session.pointee.reason
+    return call(session.pointee.delegate, .invalid, inside: handle) { call in
+      unsafeBitCast(call.function, to: DidBecomeInvalid.self)(
+        call.context, handle, reason)
+    }
+  }
+
+  /// After the last event nothing of the session is used any more.
+  private func endSession() {
+    let handle = session.pointee.header.handle
+    let delegate = session.pointee.delegate
+    registry.pointee.lock.locked {
+      registry.letGo(Table.knownSlot(at: Handle.index(of: handle)))
+    }
+    _ = Ending.end(
+      handle, reason: session.pointee.reason, waitingUntil: nil)
+    delegate.release()
+    dropLease(handle)
+  }
+
+  private func dropLease(_ handle: UInt64) {
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    if Protocol.dropLease(slot, handle: handle) == .claimed {
+      Finishing.finish(handle, thread: thread)
+    }
+  }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the handles of sessions and tasks stand for. Everything here is guarded
+// by the registry's lock. A record has a lease on its own handle until its last
+// event has been delivered: so it outlives the handle's end, which may come
+// from outside at any time.
+
+/// Something that a delegate is told.
+package enum SessionEventKind: UInt32 {
+  case response = 0
+  case data = 1
+  case complete = 2
+  case invalid = 3
+  case handOver = 4
+
+  /// The method of the delegate's interface.
+  var method: UInt32 { rawValue }
+}
+
+package struct SessionEvent {
+  let kind: SessionEventKind
+  /// Nil: of the session itself.
+  var task: TaskPointer?
+  /// A copy of what came with it, behind this.
+  var size: Int = 0
+  fileprivate(set) var next: SessionEventPointer?
+
+  init(_ kind: SessionEventKind, of task: TaskPointer?, size: Int = 0) {
+    self.kind = kind
+    self.task = task
+    self.size = size
+  }
+}
+
+package typealias SessionEventPointer = UnsafeMutablePointer<SessionEvent>
+
+extension UnsafeMutablePointer where Pointee == SessionEvent {
+  /// Makes an event with a copy of bytes; nil without memory.
+  static func make(
+    _ kind: SessionEventKind, of task: TaskPointer?,
+    _ bytes: UnsafeRawPointer? = nil, size: Int = 0
+  ) -> SessionEventPointer? {
+    let (total, isTooLarge) =
+      MemoryLayout<SessionEvent>.stride.addingReportingOverflow(size)
+    guard !isTooLarge, let memory = Memory.allocateBytes(total) else {
+      return nil
+    }
+    let event = memory.bindMemory(to: SessionEvent.self, capacity: 1)
+    event.initialize(to: SessionEvent(kind, of: task, size: size))
+    if let bytes, size > 0 {
+      event.bytes.copyMemory(from: bytes, byteCount: size)
+    }
+    return event
+  }
+
+  var bytes: UnsafeMutableRawPointer {
+    UnsafeMutableRawPointer(self) + MemoryLayout<SessionEvent>.stride
+  }
+}
+
+/// Events in the order in which they are to be delivered.
+struct SessionEvents {
+  private(set) var first: SessionEventPointer?
+  private var last: SessionEventPointer?
+
+  mutating func append(_ event: SessionEventPointer) {
+    event.pointee.next = nil
+    if let last { last.pointee.next = event } else { first = event }
+    last = event
+  }
+
+  mutating func append(_ others: inout SessionEvents) {
+    while let event = others.takeFirst() { append(event) }
+  }
+
+  mutating func takeFirst() -> SessionEventPointer? {
+    guard let taken = first else { return nil }
+    first = taken.pointee.next
+    if first == nil { last = nil }
+    return taken
+  }
+
+  /// Frees those of a task; returns how many they were.
+  mutating func drop(of task: TaskPointer) -> UInt64 {
+    var kept = SessionEvents()
+    var dropped: UInt64 = 0
+    while let event = takeFirst() {
+      if event.pointee.task == task {
+        Memory.release(event)
+        dropped += 1
+      } else {
+        kept.append(event)
+      }
+    }
+    self = kept
+    return dropped
+  }
+}
+
+/// Who is told, and the lease that keeps its context.
+struct SessionDelegate {
+  let token: UInt64
+  let lease: UInt64
+}
+
+package struct SessionRecord {
+  enum Stage {
+    case open
+    /// Its tasks go on, and no new one begins.
+    case finishing
+    case cancelling
+  }
+
+  var header: RecordHeader
+  let delegate: SessionDelegate
+  var stage = Stage.open
+  var reason: UInt32 = 0
+  var firstTask: TaskPointer?
+  var events = SessionEvents()
+  /// A thread is delivering: others leave their events to it.
+  var isDelivering = false
+  /// What that thread is telling, but for data that goes directly.
+  var current: SessionEventPointer?
+  /// The last event, until it is among the others.
+  var terminal: SessionEventPointer?
+
+  init(
+    header: RecordHeader, delegate: SessionDelegate,
+    terminal: SessionEventPointer
+  ) {
+    self.header = header
+    self.delegate = delegate
+    self.terminal = terminal
+  }
+}
+
+package typealias SessionPointer = UnsafeMutablePointer<SessionRecord>
+
+package struct TaskRecord {
+  enum Stage {
+    case open
+    /// It has responded; what follows is held back until the reply.
+    case answering
+  }
+
+  var header: RecordHeader
+  let session: SessionPointer
+  /// Who has taken it over.
+  var successor: SessionDelegate?
+  /// Who takes it over when the delegate has been told.
+  var coming: SessionDelegate?
+  var stage = Stage.open
+  /// It has responded, or had data.
+  var hasBegun = false
+  /// It was completed or cancelled.
+  var isCompleted = false
+  var reply = Handle.none
+  var held = SessionEvents()
+  /// Bytes of data that the delegate has not been told of, and their limit.
+  var waitingBytes = 0
+  let waitingLimit: Int
+  /// The last event, until it is among the others.
+  var completion: SessionEventPointer?
+  var error: Int32 = 0
+  let isGathering: Bool
+  var gathered: UnsafeMutableRawPointer?
+  var gatheredSize = 0
+  var gatheredCapacity = 0
+  /// Data that the delegate was told of.
+  var pieces: UInt64 = 0
+  var bytes: UInt64 = 0
+  /// Events that were dropped because the task was cancelled.
+  var dropped: UInt64 = 0
+  var previous: TaskPointer?
+  var next: TaskPointer?
+
+  init(
+    header: RecordHeader, session: SessionPointer, waitingLimit: Int,
+    isGathering: Bool, completion: SessionEventPointer
+  ) {
+    self.header = header
+    self.session = session
+    self.waitingLimit = waitingLimit
+    self.isGathering = isGathering
+    self.completion = completion
+  }
+}
+
+package typealias TaskPointer = UnsafeMutablePointer<TaskRecord>
+
+extension UnsafeMutablePointer where Pointee == TaskRecord {
+  /// Adds to what the task has gathered; false without memory.
+  func gather(_ bytes: UnsafeRawPointer, size: Int) -> Bool {
+    let needed = pointee.gatheredSize + size
+    if needed > pointee.gatheredCapacity {
+      let capacity = Swift.max(needed, pointee.gatheredCapacity * 2, 256)
+      guard let larger = Memory.allocateBytes(capacity) else { return false }
+      if let former = pointee.gathered {
+        larger.copyMemory(from: former, byteCount: pointee.gatheredSize)
+        Memory.release(former)
+      }
+      pointee.gathered = larger
+      pointee.gatheredCapacity = capacity
+    }
+    pointee.gathered?.advanced(by: pointee.gatheredSize)
+      .copyMemory(from: bytes, byteCount: size)
+    pointee.gatheredSize = needed
+    return true
+  }
+
+  func destroy() {
+    Memory.release(pointee.gathered)
+    Memory.release(pointee.completion)
+    while let event = pointee.held.takeFirst() { Memory.release(event) }
+    Memory.release(self)
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == SessionRecord {
+  func destroy() {
+    Memory.release(pointee.terminal)
+    while let event = pointee.events.takeFirst() { Memory.release(event) }
+    Memory.release(self)
+  }
+
+  func add(_ task: TaskPointer) {
+    task.pointee.next = pointee.firstTask
+    pointee.firstTask?.pointee.previous = task
+    pointee.firstTask = task
+  }
+
+  func remove(_ task: TaskPointer) {
+    task.pointee.next?.pointee.previous = task.pointee.previous
+    if let previous = task.pointee.previous {
+      previous.pointee.next = task.pointee.next
+    } else {
+      pointee.firstTask = task.pointee.next
+    }
+  }
+}
