@@ -1209,6 +1209,35 @@ cbr_status cbr_task_gathered(cbr_task task, const void **bytes, size_t *size);
 cbr_status cbr_reply_send(cbr_reply reply, cbr_disposition disposition,
                           cbr_token successor);
 
+/* ---------------------------------------------------------- Completions -- */
+
+/* A callback that happens exactly once.
+ *   context  of its registration
+ *   error    what cbr_completion_send was given, else default_error
+ *   value    what cbr_completion_send was given, else NULL */
+typedef void (*cbr_completed)(void *context, int error, void *value);
+
+/* Makes a completion: what must be called exactly once is called by the first
+ * cbr_completion_send, or, when its handle ends before that (with its owner, by
+ * cbr_invalidate, by the registry's close), with default_error (G27). Then its
+ * destroy runs.
+ *   what           borrowed; function is a cbr_completed; no interface, no
+ *                  type_tag, no flags
+ *   default_error  for who never hears
+ *   out            receives the completion, a handle of kind CBR_KIND_REPLY
+ * As cbr_register. One that nothing was sent to is found in the history's view
+ * `unanswered`, with label, site and age. */
+CBR_WARN_UNUSED
+cbr_status cbr_completion_create(cbr_registry registry,
+                                 const cbr_registration *what,
+                                 int default_error, cbr_reply *out);
+
+/* Calls a completion, on the calling thread, before it returns.
+ *   error, value  passed on
+ * CBR_OK; CBR_E_CONSUMED one was sent before (cbr_last_error says when);
+ * CBR_E_STALE it has ended; CBR_E_KIND the reply is of a task. */
+cbr_status cbr_completion_send(cbr_reply completion, int error, void *value);
+
 /* -------------------------------------------------------------- History -- */
 
 /* Sets how much a registry (and every token in it) or one token writes to the

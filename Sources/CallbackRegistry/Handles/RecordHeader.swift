@@ -3,7 +3,7 @@
 /// A step of a layer above, which is given a handle that is dead or not.
 package typealias HandleStep = @convention(c) (UInt64) -> Void
 
-/// What the record of a session or task begins with: what there is to do when
+/// What the record of a session, task or completion begins with: what there is to do when
 /// its handle is ended, and when nothing is inside it any more.
 package struct RecordHeader {
   package let handle: UInt64
@@ -97,7 +97,7 @@ package struct WantedRecords {
 }
 
 extension UnsafeMutablePointer where Pointee == Slot {
-  /// Of a session or task.
+  /// Of a session, a task, or a reply that is a completion.
   package var recordHeader: RecordHeaderPointer? {
     pointee.body?.assumingMemoryBound(to: RecordHeader.self)
   }
@@ -105,7 +105,7 @@ extension UnsafeMutablePointer where Pointee == Slot {
   /// The same, where the slot is one's.
   package func recordHeaderIfAny(of handle: UInt64) -> RecordHeaderPointer? {
     switch Handle.kind(of: handle) {
-    case .session, .task: recordHeader
+    case .session, .task, .reply: recordHeader
     default: nil
     }
   }
