@@ -46,8 +46,10 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     Table.knownDetail(at: Handle.index(of: pointee.handle))
   }
 
+  /// None before it has a handle: its thread may be there earlier.
   package var hasErrands: Bool {
-    top.pointee.link.load(ordering: .relaxed) != Slot.noIndex
+    pointee.handle != Handle.none
+      && top.pointee.link.load(ordering: .relaxed) != Slot.noIndex
   }
 
   /// Adds an errand, and wakes who delivers.
