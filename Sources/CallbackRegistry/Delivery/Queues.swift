@@ -70,7 +70,9 @@ package enum Queues {
     } catch {
       return thread.fail(error, about: handle)
     }
-    return Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
+    let status = Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
+    // Only a poster is there still, which is about to be refused.
+    return status == .pending ? .ok : status
   }
 
   package static func counts(
