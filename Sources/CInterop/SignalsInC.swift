@@ -27,8 +27,7 @@ package func cbr_connect(
       return refuse("options->size is not one that this library knows")
     }
     delivery.queue = options.pointee.queue
-    delivery.copy = unsafeBitCast(
-      options.pointee.copy_argument, to: CopyArgument?.self)
+    delivery.copy = options.pointee.copy_argument
     delivery.free = options.pointee.free_argument
     delivery.bytes = options.pointee.argument_bytes
     guard options.pointee.flags == 0 else {

@@ -29,11 +29,14 @@ extension Queues {
       return .noMemory
     }
     do throws(Status) {
-      try HandleForm.check(handle, is: .queue)
       let pinned = try PinnedQueue(handle, thread: thread)
       let record = pinned.record
       var message = what.message
       try check(&message, what, record, thread: thread)
+      if record.appendAtOnce(&message) {
+        Hook.messagePosted.reached(handle)
+        return .ok
+      }
       while true {
         switch record.admit(&message) {
         case .posted:
@@ -186,6 +189,19 @@ private enum Placing {
 }
 
 extension UnsafeMutablePointer where Pointee == QueueRecord {
+  /// Does what nearly every post comes to; false: it changed nothing.
+  @inline(__always)
+  fileprivate func appendAtOnce(_ message: inout Message) -> Bool {
+    guard pointee.options.policy != .keepLatest else { return false }
+    return pointee.monitor.locked {
+      guard !pointee.isEnded, !pointee.isFinishing,
+        hasRoom(for: message.bytes)
+      else { return false }
+      guard case .posted = append(&message) else { return false }
+      return true
+    }
+  }
+
   fileprivate func admit(_ message: inout Message) -> Placing {
     pointee.monitor.locked { place(&message, mustSearch: false) }
   }
@@ -221,6 +237,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     return .removed(former, status)
   }
 
+  @inline(__always)
   private func append(_ message: inout Message) -> Placing {
     guard pointee.ring.reserve() else { return .refused(.noMemory) }
     if pointee.options.policy == .keepLatest {

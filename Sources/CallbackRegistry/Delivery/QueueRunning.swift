@@ -96,31 +96,31 @@ extension Queues {
   private static func deliverNext(_ queue: borrowing PinnedQueue) -> Status {
     let record = queue.record
     let thread = queue.thread
-    let message = record.pointee.delivery.message
+    guard let message = record.pointee.delivery.message else { return .ok }
+    let token = message.pointee.token
     var call = CallRecord.empty
     let status = Entering.attempt(
-      message.token, message.demand,
-      Table.knownSlot(at: Handle.index(of: message.token)), thread: thread,
-      call: &call)
+      token, message.pointee.demand, Table.knownSlot(of: token),
+      thread: thread, call: &call)
     switch status {
     case .ok:
       record.countDelivered()
-      message.call(call)
+      message.pointee.call(call)
       guard ThreadPointer.current == thread else { return .forked }
       if thread.leave(&call) == .claimed {
-        Finishing.finish(message.token, thread: thread)
+        Finishing.finish(token, thread: thread)
       }
-      record.pointee.delivery.hasMessage = false
-      message.freePayload()
+      record.pointee.delivery.message = nil
+      message.pointee.freePayload()
     case .noMemory: break
     case .stale, .consumed, .closed:
-      record.pointee.delivery.hasMessage = false
+      record.pointee.delivery.message = nil
       record.countStale()
-      record.drop(message, status, queue.handle, thread: thread)
+      record.drop(message.pointee, status, queue.handle, thread: thread)
     default:
-      record.pointee.delivery.hasMessage = false
+      record.pointee.delivery.message = nil
       record.countRefused()
-      record.drop(message, status, queue.handle, thread: thread)
+      record.drop(message.pointee, status, queue.handle, thread: thread)
     }
     return status
   }
@@ -149,7 +149,7 @@ extension Message {
 
 extension UnsafeMutablePointer where Pointee == QueueRecord {
   /// Whether a message that could not be delivered is still to be.
-  fileprivate var hasMessage: Bool { pointee.delivery.hasMessage }
+  fileprivate var hasMessage: Bool { pointee.delivery.message != nil }
 
   fileprivate func beginDelivering(
     _ thread: ThreadPointer, pin: UInt32
@@ -172,17 +172,19 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     guard let message = takeFromFront() ?? takeAfterFilling(atMost: limit)
     else { return false }
     pointee.delivery.message = message
-    pointee.delivery.hasMessage = true
-    if message.bytes > 0 {
+    let bytes = message.pointee.bytes
+    if bytes > 0 {
       let taken = pointee.takenBytes.load(ordering: .relaxed)
       pointee.takenBytes.store(
-        taken &+ message.bytes, ordering: .sequentiallyConsistent)
+        taken &+ bytes, ordering: .sequentiallyConsistent)
     }
     makeRoom()
     return true
   }
 
-  private func takeAfterFilling(atMost limit: UInt64) -> Message? {
+  private func takeAfterFilling(
+    atMost limit: UInt64
+  ) -> UnsafeMutablePointer<Message>? {
     pointee.monitor.locked { refill(atMost: limit) }
     return takeFromFront()
   }

@@ -21,8 +21,10 @@ package enum Queues {
     let status = Creating.create(
       .queue, in: handle, label: options.label, owner: options.owner, out: out
     ) { slot, registry, handle in
-      record.pointee.registry = registry
-      record.pointee.handle = handle
+      record.pointee.monitor.locked {
+        record.pointee.registry = registry
+        record.pointee.handle = handle
+      }
       slot.pointee.body = UnsafeMutableRawPointer(record)
       // The thread's.
       if options.hasThread { Protocol.addLease(slot, handle: handle) }
@@ -68,7 +70,9 @@ package enum Queues {
     } catch {
       return thread.fail(error, about: handle)
     }
-    return Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
+    let status = Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
+    // Only a poster is there still, which is about to be refused.
+    return status == .pending ? .ok : status
   }
 
   package static func counts(

@@ -97,6 +97,12 @@ package enum Handle {
 
   private static let kindMask: UInt64 = 15 << 2
 
+  /// Whether kind and state are those of a handle of a kind.
+  @inline(__always)
+  package static func hasForm(_ handle: UInt64, of kind: HandleKind) -> Bool {
+    handle & (kindMask | stateMask) == UInt64(kind.rawValue) << 2
+  }
+
   @inline(__always)
   package static func state(ofWord word: UInt64) -> SlotState {
     SlotState(rawValue: word & stateMask).unsafelyUnwrapped

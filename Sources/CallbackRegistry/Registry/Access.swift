@@ -122,6 +122,7 @@ enum HandleForm {
   static func check(
     _ handle: UInt64, is kind: HandleKind?
   ) throws(Status) {
+    if let kind, Handle.hasForm(handle, of: kind) { return }
     guard Handle.isWellFormed(handle) else { throw .invalid }
     if let kind, Handle.kind(of: handle) != kind { throw .kind }
   }

@@ -51,8 +51,10 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
 
   package var hasErrands: Bool { hasDestroys || hasWanted }
 
+  /// None before it has a handle: its thread may be there earlier.
   private var hasDestroys: Bool {
-    top.pointee.link.load(ordering: .relaxed) != Slot.noIndex
+    pointee.handle != Handle.none
+      && top.pointee.link.load(ordering: .relaxed) != Slot.noIndex
   }
 
   private var hasWanted: Bool {

@@ -68,8 +68,11 @@ struct MessageRing: ~Copyable {
   }
 
   /// Makes sure that one more fits; false without memory.
-  mutating func reserve() -> Bool {
-    if count < capacity { return true }
+  @inline(__always)
+  mutating func reserve() -> Bool { count < capacity || grow() }
+
+  @inline(never)
+  private mutating func grow() -> Bool {
     let larger = max(16, capacity * 2)
     guard let made = Memory.allocate(Message.self, count: Int(larger)) else {
       return false

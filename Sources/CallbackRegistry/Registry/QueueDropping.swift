@@ -50,11 +50,11 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
 
   private func takeLeft() -> Message? {
     pointee.monitor.locked {
-      if pointee.delivery.hasMessage {
-        pointee.delivery.hasMessage = false
+      if let message = pointee.delivery.message {
+        pointee.delivery.message = nil
         pointee.stolen &+= 1
         pointee.counts.droppedEnded += 1
-        return pointee.delivery.message
+        return message.pointee
       }
       guard let message = takeOldest() else { return nil }
       pointee.counts.droppedEnded += 1
@@ -75,9 +75,8 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
       guard pointee.deliverer == thread, pointee.delivererPin == pin else {
         return nil
       }
-      let message =
-        pointee.delivery.hasMessage ? pointee.delivery.message : Message()
-      pointee.delivery.hasMessage = false
+      let message = pointee.delivery.message?.pointee ?? Message()
+      pointee.delivery.message = nil
       return message
     }
     guard let message else { return }
@@ -118,7 +117,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
   package func endDelivering(canGoOn: Bool) -> Outcome {
     pointee.monitor.locked {
       let isEmpty =
-        waitingCount == 0 && !pointee.delivery.hasMessage && !hasErrands
+        waitingCount == 0 && pointee.delivery.message == nil && !hasErrands
       if canGoOn, pointee.isWantedAgain, !isEmpty, !pointee.isEnded {
         pointee.isWantedAgain = false
         return .again

@@ -52,6 +52,7 @@ package enum QueuePolicy: UInt32 {
 }
 
 package struct QueueRecord: ~Copyable {
+  /// A power of two.
   package static let frontCount: UInt64 = 32
 
   package let monitor: Monitor
@@ -137,9 +138,9 @@ package enum QueueThread {
 
 /// What the delivering thread alone knows.
 package struct Delivery {
-  /// What it has taken, and neither delivered nor dropped.
-  package var message = Message()
-  package var hasMessage = false
+  /// What it has taken, and neither delivered nor dropped: where that lies in
+  /// the front, which is not filled until it is done with.
+  package var message: UnsafeMutablePointer<Message>?
 
   package init() {}
 }
@@ -232,7 +233,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
 
   /// Takes the oldest message out, wherever it is.
   func takeOldest() -> Message? {
-    if let message = takeFromFront() {
+    if let message = takeFromFront()?.pointee {
       pointee.stolen &+= 1
       pointee.bytes &-= message.bytes
       return message
@@ -247,13 +248,14 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
   /// Takes the first message of the front: by the delivering thread, or with
   /// the monitor held.
   @inline(__always)
-  package func takeFromFront() -> Message? {
+  package func takeFromFront() -> UnsafeMutablePointer<Message>? {
     while true {
       let next = pointee.frontNext.load(ordering: .relaxed)
       guard next != pointee.frontEnd.load(ordering: .acquiring) else {
         return nil
       }
-      let message = pointee.front[Int(next % QueueRecord.frontCount)]
+      let message =
+        pointee.front + Int(next & (QueueRecord.frontCount &- 1))
       let (isMine, _) = pointee.frontNext.compareExchange(
         expected: next, desired: next &+ 1,
         ordering: .sequentiallyConsistent)

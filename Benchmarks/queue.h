@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages from one thread to another: what a peer gives to be measured
+// beside ours.
+#ifndef BENCH_QUEUE_H
+#define BENCH_QUEUE_H
+
+#include "harness.h"
+
+// Messages that the other thread has received.
+extern _Atomic uint64_t queue_received;
+
+// Does bench_work, as what a message calls does, and counts it.
+void queue_receive(void);
+
+// Waits until so many messages have been received since `before`.
+void queue_await(uint64_t before, uint64_t count);
+
+// Adds a peer's cases: "post and deliver" and "round trip".
+void peer_queue(void);
+
+#endif
