@@ -79,7 +79,9 @@ package enum Sessions {
       to: Holder(token: delegate.token, step: { Sessions.delegateDied($0) }))
     new.holder = holder
     do throws(Status) {
-      try registry.add(new, access, out: out) { slot, _, handle in
+      try registry.add(new, access, out: out) { slot, detail, handle in
+        // For the history.
+        detail.pointee.typeTag = delegate.token
         record.initialize(
           to: SessionRecord(
             header: RecordHeader(
@@ -202,7 +204,7 @@ extension SessionDelegate {
     let status = Entering.responds(
       token, Sessions.interface, method: SessionEventKind.complete.method)
     guard status == .ok else { throw thread.toThrow(status) }
-    let known = registry.pointee.lock.locked { registry.check(token) }
+    let known = registry.pointee.lock.locked { registry.checkToken(token) }
     guard known == .ok else {
       throw thread.toThrow(thread.fail(known, about: token))
     }

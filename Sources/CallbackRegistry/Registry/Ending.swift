@@ -84,8 +84,13 @@ package enum Ending {
     var cleared = chain.takeCleared()
     var ended = chain.takeEnded()
     defer {
-      while let (handle, step) = ended.takeFirst() {
-        step(handle)
+      // Those that come later wait, and a step that waits for them knows.
+      let others = thread.pointee.ended
+      thread.pointee.ended = ended.prepended(to: others)
+      while let record = thread.pointee.ended, record != others {
+        let handle = record.pointee.handle
+        record.pointee.ended(handle)
+        thread.pointee.ended = record.pointee.next
         let slot = Table.knownSlot(at: Handle.index(of: handle))
         if Protocol.dropLease(slot, handle: handle) == .claimed {
           Finishing.finish(handle, access)
