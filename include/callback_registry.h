@@ -227,10 +227,10 @@ enum {
 /* What a visitor answers: CBR_CONTINUE to be shown the next item, CBR_STOP or
  * any other value to be shown no more. What a signal's handler answers:
  * CBR_CONTINUE, CBR_STOP or any other value to end the emission, or
- * CBR_DISCONNECT to be called no more, while the emission goes on. What a reply
- * says: CBR_ALLOW, CBR_CANCEL, CBR_HAND_OVER. Also the
- * answer that an interface declares for an absent method, which may be any
- * value: the library hands it on and gives it no meaning. */
+ * CBR_DISCONNECT to be called no more, while the emission goes on. What a
+ * reply says: CBR_ALLOW, CBR_CANCEL, CBR_HAND_OVER. Also the answer that an
+ * interface declares for an absent method, which may be any value: the library
+ * hands it on and gives it no meaning. */
 typedef int32_t cbr_disposition;
 enum {
   CBR_CONTINUE = 0,
@@ -1051,9 +1051,9 @@ enum {
   CBR_SESSION_METHODS = 5
 };
 
-/* The task has a response, and wants to know how to go on: until cbr_reply_send
- * is called for reply, here or later and on any thread, data is held back.
- * Absent: CBR_ALLOW.
+/* The task has a response, and wants to know how to go on: until
+ * cbr_reply_send is called for reply, here or later and on any thread, data
+ * is held back. Absent: CBR_ALLOW.
  *   response, size  what cbr_task_respond was given; NULL, 0 where that was
  *                   nothing; valid until it returns */
 typedef void (*cbr_did_receive_response)(void *context, cbr_task task,
@@ -1109,8 +1109,8 @@ typedef struct cbr_session_options {
  * has returned (G23), so it must be ended: by cbr_session_finish or
  * cbr_session_cancel; by cbr_invalidate, or with its owner, it is cancelled.
  * When its delegate is ended from outside, which its own registry's close does
- * too, the session cancels itself, and what nobody could be told of is recorded
- * as undelivered.
+ * too, the session cancels itself, and what nobody could be told of is
+ * recorded as undelivered.
  *   options  borrowed
  *   out      receives the session
  * CBR_OK; CBR_E_INVALID; CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN the
@@ -1149,8 +1149,8 @@ typedef struct cbr_task_options {
   uint32_t flags;        /* CBR_TASK_GATHER */
   uint32_t line;
   const char *file;      /* the site; at most 1023 bytes */
-  uint64_t max_waiting_bytes; /* of data that is held back or has not been told;
-                                 0: 1 MiB */
+  uint64_t max_waiting_bytes; /* of data that is held back or has not been
+                                 told; 0: 1 MiB */
 } cbr_task_options;
 #define CBR_TASK_OPTIONS_INIT \
   { sizeof(cbr_task_options), NULL, NULL, NULL, 0, CBR_HERE, 0 }
@@ -1203,8 +1203,8 @@ cbr_status cbr_task_gathered(cbr_task task, const void **bytes, size_t *size);
  *   successor    with CBR_HAND_OVER a delegate's token; else CBR_NONE
  * CBR_OK; CBR_E_CONSUMED it was sent before (cbr_last_error says when);
  * CBR_E_CLOSED the task was cancelled; CBR_E_INVALID; of the successor
- * CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN, and the reply can still be sent;
- * CBR_E_NOMEM. A reply that is never sent is found in the history's view
+ * CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN, and the reply can still be
+ * sent; CBR_E_NOMEM. A reply that is never sent is found in the history's view
  * `unanswered`. */
 cbr_status cbr_reply_send(cbr_reply reply, cbr_disposition disposition,
                           cbr_token successor);

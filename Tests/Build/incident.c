@@ -4,7 +4,7 @@
  *
  *   incident HISTORY
  *
- * Six processes write it, one after the other, and the third one is killed.
+ * Seven processes write it, one after the other, and the third one is killed.
  * Ends with status 75 when the machine was too slow for what must happen
  * within a millisecond; then it is to be recorded anew. */
 #define _GNU_SOURCE
@@ -208,6 +208,54 @@ static void *receive_for_ever(void *unused) {
   return NULL;
 }
 
+static cbr_reply question;
+
+static void ask(void *context, cbr_task task, const void *response,
+                size_t size, cbr_reply reply) {
+  (void)context, (void)task, (void)response, (void)size;
+  question = reply;
+}
+
+static void receive_data(void *context, cbr_task task, const void *bytes,
+                         size_t size) {
+  (void)context, (void)task, (void)bytes, (void)size;
+}
+
+static void complete(void *context, cbr_task task, int error) {
+  (void)context, (void)task, (void)error;
+}
+
+static cbr_token add_delegate(const char *label) {
+  const cbr_function methods[CBR_SESSION_METHODS] = {
+      CBR_FUNCTION_CAST_(cbr_function, ask),
+      CBR_FUNCTION_CAST_(cbr_function, receive_data),
+      CBR_FUNCTION_CAST_(cbr_function, complete)};
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_token token;
+  what.label = label;
+  what.interface = cbr_session_interface();
+  what.methods = methods;
+  check(cbr_register(registry, &what, &token));
+  return token;
+}
+
+static cbr_session begin_session(const char *label, cbr_token delegate) {
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  cbr_session session;
+  options.label = label;
+  options.delegate = delegate;
+  check(cbr_session_create(registry, &options, &session));
+  return session;
+}
+
+static cbr_task begin_task(cbr_session session, const char *label) {
+  cbr_task_options options = CBR_TASK_OPTIONS_INIT;
+  cbr_task task;
+  options.label = label;
+  check(cbr_task_begin(session, &options, &task));
+  return task;
+}
+
 /* Killed, with calls in flight on two threads. */
 static void crash(cbr_registry_options *options) {
   cbr_owner session;
@@ -220,6 +268,9 @@ static void crash(cbr_registry_options *options) {
   check(CBR_REGISTER(registry, "frame", take, NULL, NULL, session, &frame));
   check(CBR_REGISTER(registry, "thumbnail", take, NULL, NULL, session,
                      &progress));
+  cbr_session film = begin_session("film", add_delegate("screen"));
+  check(cbr_task_respond(begin_task(film, "part 1"), NULL, 0));
+  check(cbr_session_finish(film));
   start("network", receive_for_ever);
   wait_until(&inside, 1);
   check(cbr_enter(frame, &outer));
@@ -273,6 +324,73 @@ static void morning(cbr_registry_options *options) {
   check(cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, NULL));
 }
 
+static cbr_disposition hear(void *context, void *argument) {
+  (void)context, (void)argument;
+  return CBR_CONTINUE;
+}
+
+static cbr_token connect_to(cbr_signal signal, const char *label) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_token token;
+  what.label = label;
+  what.function = CBR_FUNCTION_CAST_(cbr_function, hear);
+  check(cbr_connect(signal, &what, NULL, &token));
+  return token;
+}
+
+/* A controller's death clears its slots; a handler is blocked for a while. */
+static void evening_windows(void) {
+  cbr_owner page;
+  cbr_token controller;
+  cbr_slot list, search;
+  check(cbr_owner_create(registry, "page", &page));
+  check(CBR_REGISTER(registry, "controller", take, NULL, NULL, page,
+                     &controller));
+  check(cbr_slot_create(registry, "list.delegate", CBR_NONE, &list));
+  check(cbr_slot_create(registry, "search.delegate", CBR_NONE, &search));
+  check(cbr_slot_set(list, controller));
+  check(cbr_slot_set(search, controller));
+  check(cbr_invalidate(page, CBR_REASON_ENDED));
+
+  cbr_signal changed;
+  check(cbr_signal_create(registry, "settings changed", CBR_NONE, &changed));
+  cbr_token theme = connect_to(changed, "theme");
+  connect_to(changed, "language");
+  check(cbr_block(theme));
+  check(cbr_emit(changed, NULL, NULL));
+  check(cbr_unblock(theme));
+  check(cbr_emit(changed, NULL, NULL));
+  check(cbr_invalidate(changed, CBR_REASON_ENDED));
+}
+
+/* One session comes to its end, one is cancelled while it waits for a reply,
+ * and one has lost its delegate. */
+static void evening(cbr_registry_options *options) {
+  options->label = "evening";
+  check(cbr_registry_open(options, &registry));
+  evening_windows();
+  cbr_token reader = add_delegate("reader"), viewer = add_delegate("viewer");
+  cbr_session pages = begin_session("pages", reader);
+  cbr_task index = begin_task(pages, "index.html");
+  check(cbr_task_respond(index, NULL, 0));
+  check(cbr_reply_send(question, CBR_ALLOW, CBR_NONE));
+  check(cbr_task_data(index, "<html>", 6));
+  check(cbr_task_complete(index, 0));
+  check(cbr_session_finish(pages));
+
+  cbr_session styles = begin_session("styles", reader);
+  cbr_task style = begin_task(styles, "style.css");
+  check(cbr_task_respond(style, NULL, 0));
+  check(cbr_task_data(style, "body {", 6));
+  check(cbr_task_data(style, "}", 1));
+  check(cbr_session_cancel(styles));
+
+  cbr_session pictures = begin_session("pictures", viewer);
+  begin_task(pictures, "photo.jpg");
+  check(cbr_invalidate(viewer, CBR_REASON_ENDED));
+  check(cbr_invalidate(reader, CBR_REASON_ENDED));
+}
+
 /* Does it in a process of its own; returns how that ended. */
 static int run(void (*scene)(cbr_registry_options *)) {
   int status;
@@ -308,5 +426,6 @@ int main(int count, char **arguments) {
   run(rush);
   run(flood);
   run(morning);
+  run(evening);
   return EXIT_SUCCESS;
 }

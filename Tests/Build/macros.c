@@ -52,6 +52,18 @@ int use_every_macro(void) {
   cbr_emission emission = CBR_EMISSION_INIT;
   (void)cbr_emit(signal, NULL, &emission);
 
+  cbr_session_options session_options = CBR_SESSION_OPTIONS_INIT;
+  session_options.delegate = token;
+  cbr_session session;
+  if (cbr_session_create(registry, &session_options, &session) != CBR_OK)
+    return -1;
+  cbr_task_options task_options = CBR_TASK_OPTIONS_INIT;
+  task_options.flags = CBR_TASK_GATHER;
+  cbr_task task;
+  if (cbr_task_begin(session, &task_options, &task) != CBR_OK) return -1;
+  (void)cbr_task_cancel(task);
+  (void)cbr_session_cancel(session);
+
   cbr_statistics statistics = CBR_STATISTICS_INIT;
   (void)cbr_registry_statistics(registry, &statistics);
   (void)cbr_registry_each_live(registry, visit, NULL);

@@ -14,7 +14,8 @@ PAGE = ROOT / "Documentation/WhatHappensIf.md"
 
 LETTERS = {
     "O": "ok", "A": "already", "D": "deferred", "S": "stale", "K": "kind",
-    "E": "interface", "Y": "dying", "I": "invalid", "-": "–"}
+    "E": "interface", "Y": "dying", "I": "invalid", "C": "closed",
+    "P": "pending", "B": "already or deferred", "M": "empty", "-": "–"}
 
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # What happens if …
@@ -30,11 +31,16 @@ destroy because its **owner** died; its destroy because the registry is
 answers: for the token itself, for another token of the registry, and for the
 token's owner. For functions of a registry the subjects are its own and another
 one, for leases the lease is on the token, and for `leave` the call is the
-callback's own, or one of another registry.
+callback's own, or one of another registry. For functions of a slot it holds the
+token; for those of a signal the token is its handler, and the callback is called by
+an emission; for those of sessions and tasks the token is their delegate, and the
+callback is `did_receive_response`. Signals and sessions belong to the registry, so
+that a delegate or handler that dies leaves its signal, and ends its session.
 
 `ok` is `CBR_OK`, `already` `CBR_ALREADY`, `deferred` `CBR_DEFERRED`; the other
 words are errors: `stale` is `CBR_E_STALE`, and so on. For `cbr_is_live`, `ok`
-is true and `stale` is false. `–` is no case.
+is true and `stale` is false, and so it is for what answers a token or a pointer,
+where `stale` is none. `empty` is `CBR_EMPTY`. `–` is no case.
 
 | function | callback | destroy | … owner died | … closed | visitor |
 |---|---|---|---|---|---|
@@ -52,7 +58,7 @@ def page():
                    for cell in cells)
         name = f"`{name}`" if name.startswith("CBR_") else name
         lines.append(f"| {name} | " + " | ".join(answers) + " |\n")
-    if len(lines) < 30:
+    if len(lines) < 70:
         raise SystemExit("the table of reentrancy.c cannot be read")
     return HEAD + "".join(lines)
 

@@ -45,6 +45,8 @@ static inline bool is_status(char cell, cbr_status status) {
     case 'A': return status == CBR_ALREADY;
     case 'D': return status == CBR_DEFERRED;
     case 'P': return status == CBR_PENDING;
+    case 'B': return status == CBR_ALREADY || status == CBR_DEFERRED;
+    case 'M': return status == CBR_EMPTY;
     case 'I': return status == CBR_E_INVALID;
     case 'S': return status == CBR_E_STALE;
     case 'K': return status == CBR_E_KIND;

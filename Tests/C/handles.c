@@ -14,7 +14,16 @@ extern char **environ;
 
 /* -------------------------------------------------- the world of a cell -- */
 
-enum { TOKEN, OWNER, LEASE, REGISTRY, KINDS };
+enum {
+  TOKEN, OWNER, LEASE, SLOT, SIGNAL, SESSION, TASK, REPLY, REGISTRY, KINDS
+};
+
+/* What the handles of a registry are made of. */
+struct parts {
+  cbr_registry registry;
+  cbr_token token, delegate;
+  cbr_session session;
+};
 
 /* A handle of each kind that is dead, and what lives in its slot now. */
 struct dead {
@@ -29,6 +38,11 @@ static struct world {
   cbr_handle foreign[KINDS]; /* of twin */
   cbr_handle closed[KINDS];  /* of a registry that was closed */
   struct dead dead[KINDS];
+  struct parts of_home, of_twin, of_closed;
+  cbr_reply reply;           /* the last one that a delegate was given */
+  cbr_task asking;           /* the task that it is of */
+  cbr_handle known[64];      /* all that is live, also what has no name here */
+  int known_count;
   struct counted context;
 } world;
 
@@ -39,15 +53,76 @@ static const cbr_method methods[] = {
 static const cbr_interface interface = {sizeof(cbr_interface), "handles", 1,
                                         2, methods};
 
+/* A delegate that only notes which reply it has to give. */
+static void did_receive_response(void *context, cbr_task task,
+                                 const void *response, size_t size,
+                                 cbr_reply reply) {
+  (void)context, (void)response, (void)size;
+  world.reply = reply;
+  world.asking = task;
+}
+
+static void did_complete(void *context, cbr_task task, int error) {
+  (void)context, (void)task, (void)error;
+}
+
+static cbr_token add_delegate(cbr_registry registry) {
+  const cbr_function table[CBR_SESSION_METHODS] = {
+      [CBR_DID_RECEIVE_RESPONSE] = (cbr_function)did_receive_response,
+      [CBR_DID_COMPLETE] = (cbr_function)did_complete};
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_token token = CBR_NONE;
+  what.label = "delegate";
+  what.interface = cbr_session_interface();
+  what.methods = table;
+  EXPECT(CBR_OK, cbr_register(registry, &what, &token));
+  return token;
+}
+
+static cbr_session add_session(const struct parts *parts) {
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  cbr_session session = CBR_NONE;
+  options.delegate = parts->delegate;
+  EXPECT(CBR_OK, cbr_session_create(parts->registry, &options, &session));
+  return session;
+}
+
+static cbr_task add_task(const struct parts *parts) {
+  cbr_task task = CBR_NONE;
+  EXPECT(CBR_OK, cbr_task_begin(parts->session, NULL, &task));
+  return task;
+}
+
 /* Makes a handle of a kind in a registry, of the twin's shape. */
-static cbr_handle make(int kind, cbr_registry registry, cbr_token token) {
+static cbr_handle make(int kind, const struct parts *parts) {
+  cbr_registry registry = parts->registry;
   cbr_handle handle = CBR_NONE;
   switch (kind) {
     case TOKEN: return add(registry, "token", &world.context, true, CBR_NONE);
     case OWNER: return add_owner(registry, "owner");
-    case LEASE: EXPECT(CBR_OK, cbr_lease(token, &handle)); return handle;
+    case LEASE: EXPECT(CBR_OK, cbr_lease(parts->token, &handle)); break;
+    case SLOT:
+      EXPECT(CBR_OK, cbr_slot_create(registry, "slot", CBR_NONE, &handle));
+      EXPECT(CBR_OK, cbr_slot_set(handle, parts->token));
+      break;
+    case SIGNAL:
+      EXPECT(CBR_OK, cbr_signal_create(registry, "signal", CBR_NONE, &handle));
+      break;
+    case SESSION: return add_session(parts);
+    case TASK: return add_task(parts);
+    case REPLY:
+      EXPECT(CBR_OK, cbr_task_respond(add_task(parts), NULL, 0));
+      return world.reply;
     default: return open_registry("registry", CBR_LEVEL_CALLS);
   }
+  return handle;
+}
+
+static struct parts make_parts(cbr_registry registry) {
+  struct parts parts = {registry, CBR_NONE, CBR_NONE, CBR_NONE};
+  parts.delegate = add_delegate(registry);
+  parts.session = add_session(&parts);
+  return parts;
 }
 
 static void end(cbr_handle handle) {
@@ -56,38 +131,74 @@ static void end(cbr_handle handle) {
   CHECK(status == CBR_OK);
 }
 
+static uint64_t next_random(void) {
+  static uint64_t state = 0x853c49e6748fea9bu;
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state * 0x2545f4914f6cdd1du;
+}
+
+/* Some handles take several slots, which take turns: others come between, so
+ * that each slot has its turn as each of them. */
+static void shift_turns(void) {
+  for (uint64_t i = next_random() % 4; i > 0; i--)
+    end(add_owner(world.home, "between"));
+}
+
+/* Ends what was made last, with what was made for it. */
+static void end_made(int kind, cbr_handle handle) {
+  end(handle);
+  if (kind == REPLY) end(world.asking);
+}
+
 static struct dead make_dead(int kind) {
   struct dead dead;
-  dead.reused = make(kind, world.home, world.live[TOKEN]);
-  end(dead.reused);
+  dead.reused = make(kind, &world.of_home);
+  end_made(kind, dead.reused);
   for (;;) {
-    dead.holder = make(kind, world.home, world.live[TOKEN]);
+    dead.holder = make(kind, &world.of_home);
     if (slot_of(dead.holder) == slot_of(dead.reused)) break;
-    end(dead.holder);
+    end_made(kind, dead.holder);
+    shift_turns();
   }
-  dead.stale = make(kind, world.home, world.live[TOKEN]);
-  end(dead.stale);
+  dead.stale = make(kind, &world.of_home);
+  end_made(kind, dead.stale);
   return dead;
+}
+
+static cbr_disposition note_known(void *context, const cbr_item *item) {
+  (void)context;
+  CHECK(world.known_count < 64);
+  if (world.known_count < 64) world.known[world.known_count++] = item->handle;
+  return CBR_CONTINUE;
+}
+
+static void make_kinds(cbr_handle handles[], struct parts *parts,
+                       cbr_registry registry) {
+  handles[REGISTRY] = registry;
+  *parts = make_parts(registry);
+  for (int kind = TOKEN; kind < REGISTRY; kind++) {
+    handles[kind] = make(kind, parts);
+    if (kind == TOKEN) parts->token = handles[TOKEN];
+  }
 }
 
 static void make_world(void) {
   memset(&world, 0, sizeof world);
   world.home = open_registry("home", CBR_LEVEL_CALLS);
   world.twin = open_registry("twin", CBR_LEVEL_CALLS);
-  world.live[REGISTRY] = world.home;
-  world.foreign[REGISTRY] = world.twin;
   cbr_registry closed = open_registry("closed", CBR_LEVEL_CALLS);
-  world.closed[REGISTRY] = closed;
-  for (int kind = TOKEN; kind < REGISTRY; kind++) {
-    world.live[kind] = make(kind, world.home, world.live[TOKEN]);
-    world.foreign[kind] = make(kind, world.twin, world.foreign[TOKEN]);
-    world.closed[kind] = make(kind, closed, world.closed[TOKEN]);
-  }
+  make_kinds(world.live, &world.of_home, world.home);
+  make_kinds(world.foreign, &world.of_twin, world.twin);
+  make_kinds(world.closed, &world.of_closed, closed);
   end(world.closed[LEASE]);
   close_registry(closed);
   for (int kind = TOKEN; kind < KINDS; kind++)
     world.dead[kind] = make_dead(kind);
   world.context.destroyed = 0;
+  EXPECT(CBR_OK, cbr_registry_each_live(world.home, note_known, NULL));
+  EXPECT(CBR_OK, cbr_registry_each_live(world.twin, note_known, NULL));
 }
 
 static void end_world(void) {
@@ -296,6 +407,190 @@ static cbr_status try_flush(cbr_handle handle) {
   return status;
 }
 
+static cbr_status made(cbr_status status, const cbr_handle *handle) {
+  if (status != CBR_OK) EQUAL(CBR_NONE, *handle);
+  return status;
+}
+
+static cbr_status try_slot_create(cbr_handle handle) {
+  cbr_slot slot = 1;
+  return made(cbr_slot_create(handle, "new", CBR_NONE, &slot), &slot);
+}
+
+static cbr_status try_slot_owner(cbr_handle handle) {
+  cbr_slot slot = 1;
+  return made(cbr_slot_create(world.home, "new", handle, &slot), &slot);
+}
+
+static cbr_status try_slot_set(cbr_handle handle) {
+  return cbr_slot_set(handle, world.live[TOKEN]);
+}
+
+static cbr_status try_slot_set_token(cbr_handle handle) {
+  return cbr_slot_set(world.live[SLOT], handle);
+}
+
+static cbr_status try_slot_get(cbr_handle handle) {
+  return cbr_slot_get(handle) == CBR_NONE ? CBR_E_STALE : CBR_OK;
+}
+
+static cbr_status try_slot_enter(cbr_handle handle) {
+  cbr_call call;
+  DIRTY(call);
+  return entered(cbr_slot_enter(handle, NULL, 0, &call), &call);
+}
+
+static cbr_status try_slot_enter_method(cbr_handle handle) {
+  cbr_call call;
+  DIRTY(call);
+  return entered(cbr_slot_enter(handle, &interface, 1, &call), &call);
+}
+
+static cbr_status try_slot_on_clear(cbr_handle handle) {
+  return cbr_slot_on_clear(handle, world.live[TOKEN]);
+}
+
+static cbr_status try_slot_observer(cbr_handle handle) {
+  return cbr_slot_on_clear(world.live[SLOT], handle);
+}
+
+static cbr_status try_signal_create(cbr_handle handle) {
+  cbr_signal signal = 1;
+  return made(cbr_signal_create(handle, "new", CBR_NONE, &signal), &signal);
+}
+
+static cbr_status try_signal_owner(cbr_handle handle) {
+  cbr_signal signal = 1;
+  return made(cbr_signal_create(world.home, "new", handle, &signal), &signal);
+}
+
+static cbr_status connect_to(cbr_handle signal, cbr_handle owner) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_token token = 1;
+  what.function = (cbr_function)count_call;
+  what.context = &world.context;
+  what.destroy = count_destroy;
+  what.owner = owner;
+  return made(cbr_connect(signal, &what, NULL, &token), &token);
+}
+
+static cbr_status try_connect(cbr_handle handle) {
+  return connect_to(handle, CBR_NONE);
+}
+
+static cbr_status try_connect_owner(cbr_handle handle) {
+  return connect_to(world.live[SIGNAL], handle);
+}
+
+static bool is_nothing(const cbr_emission *emission) {
+  return emission->called == 0 && emission->blocked == 0 &&
+         emission->stopped_by == CBR_NONE;
+}
+
+static cbr_status try_emit(cbr_handle handle) {
+  cbr_emission emission;
+  DIRTY(emission);
+  emission.size = sizeof emission;
+  cbr_status status = cbr_emit(handle, NULL, &emission);
+  CHECK(is_nothing(&emission));
+  return status;
+}
+
+static cbr_disposition must_not_combine(void *context, void *argument,
+                                        cbr_token handler,
+                                        cbr_disposition answer) {
+  (void)context, (void)argument, (void)handler;
+  CHECK(!"combined");
+  return answer;
+}
+
+static cbr_status try_emit_combined(cbr_handle handle) {
+  cbr_emission emission;
+  DIRTY(emission);
+  emission.size = sizeof emission;
+  cbr_status status =
+      cbr_emit_combined(handle, NULL, must_not_combine, NULL, &emission);
+  CHECK(is_nothing(&emission));
+  return status;
+}
+
+static cbr_status try_block(cbr_handle handle) { return cbr_block(handle); }
+
+static cbr_status try_unblock(cbr_handle handle) {
+  return cbr_unblock(handle);
+}
+
+static cbr_status create_session(cbr_registry registry, cbr_token delegate,
+                                 cbr_owner owner) {
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  cbr_session session = 1;
+  options.delegate = delegate;
+  options.owner = owner;
+  return made(cbr_session_create(registry, &options, &session), &session);
+}
+
+static cbr_status try_session_create(cbr_handle handle) {
+  return create_session(handle, world.of_home.delegate, CBR_NONE);
+}
+
+static cbr_status try_session_owner(cbr_handle handle) {
+  return create_session(world.home, world.of_home.delegate, handle);
+}
+
+static cbr_status try_session_delegate(cbr_handle handle) {
+  return create_session(world.home, handle, CBR_NONE);
+}
+
+static cbr_status try_session_finish(cbr_handle handle) {
+  return cbr_session_finish(handle);
+}
+
+static cbr_status try_session_cancel(cbr_handle handle) {
+  return cbr_session_cancel(handle);
+}
+
+static cbr_status try_task_begin(cbr_handle handle) {
+  cbr_task task = 1;
+  return made(cbr_task_begin(handle, NULL, &task), &task);
+}
+
+static cbr_status try_task_respond(cbr_handle handle) {
+  return cbr_task_respond(handle, "response", 8);
+}
+
+static cbr_status try_task_data(cbr_handle handle) {
+  return cbr_task_data(handle, "data", 4);
+}
+
+static cbr_status try_task_complete(cbr_handle handle) {
+  return cbr_task_complete(handle, 0);
+}
+
+static cbr_status try_task_cancel(cbr_handle handle) {
+  return cbr_task_cancel(handle);
+}
+
+/* NULL is also what a task without a context has: none here has one. */
+static cbr_status try_task_context(cbr_handle handle) {
+  return cbr_task_context(handle) == NULL ? CBR_E_STALE : CBR_OK;
+}
+
+static cbr_status try_task_gathered(cbr_handle handle) {
+  const void *bytes = &world;
+  size_t size = 1;
+  cbr_status status = cbr_task_gathered(handle, &bytes, &size);
+  CHECK(bytes == NULL && size == 0);
+  return status;
+}
+
+static cbr_status try_reply_send(cbr_handle handle) {
+  return cbr_reply_send(handle, CBR_ALLOW, CBR_NONE);
+}
+
+static cbr_status try_reply_successor(cbr_handle handle) {
+  return cbr_reply_send(world.live[REPLY], CBR_HAND_OVER, handle);
+}
+
 /* ------------------------------------------------------------ the table -- */
 
 enum column {
@@ -325,7 +620,11 @@ struct row {
  * (2) Handles of every kind may be passed.
  * (3) The dead may be named.
  * (4) The answer is true or false; S stands for false.
- * (5) A registry that is dead is closed. */
+ * (5) A registry that is dead is closed.
+ * (6) CBR_NONE is no token: it empties the slot, and nobody is told.
+ * (7) The answer is none; S stands for that.
+ * (8) The foreign one is a delegate.
+ * (9) A session that is over takes no task, as one that has begun to end. */
 static const struct row table[] = {
     /*                    zero, all-ones, stale, reused slot, foreign registry,
                 wrong kind, random, closed registry, forked child:  0~SRFWRCF */
@@ -342,24 +641,49 @@ static const struct row table[] = {
     {"is_live a token", try_is_live, TOKEN, OTHER,                 "SSSS--SSS"},
     {"is_live an owner", try_is_live, OWNER, OTHER,                "SSSS--SSS"},
     {"is_live a lease", try_is_live, LEASE, OTHER,                 "SSSS--SSS"},
+    {"is_live a slot", try_is_live, SLOT, OTHER,                   "SSSS--SSS"},
+    {"is_live a signal", try_is_live, SIGNAL, OTHER,               "SSSS--SSS"},
+    {"is_live a session", try_is_live, SESSION, OTHER,             "SSSS--SSS"},
+    {"is_live a task", try_is_live, TASK, OTHER,                   "SSSS--SSS"},
+    {"is_live a reply", try_is_live, REPLY, OTHER,                 "SSSS--SSS"},
     {"is_live a registry", try_is_live, REGISTRY, OTHER,           "SSSS--SSS"},
     /* (2) (5) */
     {"invalidate a token", try_invalidate, TOKEN, OTHER,           "IIAA--RCF"},
     {"invalidate an owner", try_invalidate, OWNER, OTHER,          "IIAA--RCF"},
     {"invalidate a lease", try_invalidate, LEASE, OTHER,           "IIAA--RCF"},
+    {"invalidate a slot", try_invalidate, SLOT, OTHER,             "IIAA--RCF"},
+    {"invalidate a signal", try_invalidate, SIGNAL, OTHER,         "IIAA--RCF"},
+    {"invalidate a session", try_invalidate, SESSION, OTHER,       "IIAA--RCF"},
+    {"invalidate a task", try_invalidate, TASK, OTHER,             "IIAA--RCF"},
+    {"invalidate a reply", try_invalidate, REPLY, OTHER,           "IIAA--RCF"},
     {"invalidate a registry", try_invalidate, REGISTRY, OTHER,     "IIAA--RAF"},
     {"wait for a token", try_invalidate_wait, TOKEN, OTHER,        "IIAA--RCF"},
     {"wait for an owner", try_invalidate_wait, OWNER, OTHER,       "IIAA--RCF"},
     {"wait for a lease", try_invalidate_wait, LEASE, OTHER,        "IIAA--RCF"},
+    {"wait for a slot", try_invalidate_wait, SLOT, OTHER,          "IIAA--RCF"},
+    {"wait for a signal", try_invalidate_wait, SIGNAL, OTHER,      "IIAA--RCF"},
+    {"wait for a session", try_invalidate_wait, SESSION, OTHER,    "IIAA--RCF"},
+    {"wait for a task", try_invalidate_wait, TASK, OTHER,          "IIAA--RCF"},
+    {"wait for a reply", try_invalidate_wait, REPLY, OTHER,        "IIAA--RCF"},
     {"wait for a registry", try_invalidate_wait, REGISTRY, OTHER,  "IIAA--RAF"},
     {"impact of a token", try_impact, TOKEN, OTHER,                "IISS--RCF"},
     {"impact of an owner", try_impact, OWNER, OTHER,               "IISS--RCF"},
     {"impact of a lease", try_impact, LEASE, OTHER,                "IISS--RCF"},
+    {"impact of a slot", try_impact, SLOT, OTHER,                  "IISS--RCF"},
+    {"impact of a signal", try_impact, SIGNAL, OTHER,              "IISS--RCF"},
+    {"impact of a session", try_impact, SESSION, OTHER,            "IISS--RCF"},
+    {"impact of a task", try_impact, TASK, OTHER,                  "IISS--RCF"},
+    {"impact of a reply", try_impact, REPLY, OTHER,                "IISS--RCF"},
     {"impact of a registry", try_impact, REGISTRY, OTHER,          "IICC--RCF"},
     /* (2) (3) (5) */
     {"explain a token", try_explain, TOKEN, OTHER,                 "IIOO--RCF"},
     {"explain an owner", try_explain, OWNER, OTHER,                "IIOO--RCF"},
     {"explain a lease", try_explain, LEASE, OTHER,                 "IIOO--RCF"},
+    {"explain a slot", try_explain, SLOT, OTHER,                   "IIOO--RCF"},
+    {"explain a signal", try_explain, SIGNAL, OTHER,               "IIOO--RCF"},
+    {"explain a session", try_explain, SESSION, OTHER,             "IIOO--RCF"},
+    {"explain a task", try_explain, TASK, OTHER,                   "IIOO--RCF"},
+    {"explain a reply", try_explain, REPLY, OTHER,                 "IIOO--RCF"},
     {"explain a registry", try_explain, REGISTRY, OTHER,           "IICC--RCF"},
     /* (5) */
     {"close", try_close, REGISTRY, OTHER,                          "IIAA-KRAF"},
@@ -376,10 +700,69 @@ static const struct row table[] = {
     {"audit_level of a registry", try_level, REGISTRY, OTHER,      "IICC--RCF"},
     {"audit_level of an owner", try_level, OWNER, OTHER,           "IIKK--RKK"},
     {"audit_level of a lease", try_level, LEASE, OTHER,            "IIKK--RKK"},
+    {"audit_level of a slot", try_level, SLOT, OTHER,              "IIKK--RKK"},
+    {"audit_level of a signal", try_level, SIGNAL, OTHER,          "IIKK--RKK"},
+    {"audit_level of a session", try_level, SESSION, OTHER,        "IIKK--RKK"},
+    {"audit_level of a task", try_level, TASK, OTHER,              "IIKK--RKK"},
+    {"audit_level of a reply", try_level, REPLY, OTHER,            "IIKK--RKK"},
     {"audit_note", try_note, REGISTRY, OTHER,                      "IICC-KRCF"},
     {"audit_note's token", try_note_about, TOKEN, OTHER, /* (1) (3) */
                                                                    "OIOOXKRCF"},
     {"audit_flush", try_flush, REGISTRY, OTHER,                    "IICC-KRCF"},
+    {"slot_create", try_slot_create, REGISTRY, OTHER,              "IICC-KRCF"},
+    {"slot_create's owner", try_slot_owner, OWNER, OTHER, /* (1) */
+                                                                   "-ISSXKRCF"},
+    {"slot_set", try_slot_set, SLOT, OTHER,                        "IISSXKRCF"},
+    {"slot_set's token", try_slot_set_token, TOKEN, OTHER, /* (6) */
+                                                                   "OISSXKRCF"},
+    {"slot_get", try_slot_get, SLOT, OTHER, /* (7) */              "SSSS-SSSS"},
+    {"slot_enter", try_slot_enter, SLOT, OTHER,                    "IISS-KRCF"},
+    {"slot_enter a method", try_slot_enter_method, SLOT, OTHER,    "IISS-KRCF"},
+    {"slot_on_clear", try_slot_on_clear, SLOT, OTHER,              "IISSXKRCF"},
+    {"slot_on_clear's observer", try_slot_observer, TOKEN, OTHER, /* (6) */
+                                                                   "OISSXKRCF"},
+    {"signal_create", try_signal_create, REGISTRY, OTHER,          "IICC-KRCF"},
+    {"signal_create's owner", try_signal_owner, OWNER, OTHER, /* (1) */
+                                                                   "-ISSXKRCF"},
+    {"connect", try_connect, SIGNAL, OTHER,                        "IISS-KRCF"},
+    {"connect's owner", try_connect_owner, OWNER, OTHER, /* (1) */ "-ISSXKRCF"},
+    {"emit", try_emit, SIGNAL, CALL,                               "IISS-KRCF"},
+    {"emit_combined", try_emit_combined, SIGNAL, CALL,             "IISS-KRCF"},
+    {"block a signal", try_block, SIGNAL, OTHER,                   "IISS--RCF"},
+    {"block a token", try_block, TOKEN, OTHER,                     "IISSK-RCF"},
+    {"block an owner", try_block, OWNER, OTHER,                    "IIKKK-RKK"},
+    {"block a lease", try_block, LEASE, OTHER,                     "IIKKK-RKK"},
+    {"block a slot", try_block, SLOT, OTHER,                       "IIKKK-RKK"},
+    {"block a session", try_block, SESSION, OTHER,                 "IIKKK-RKK"},
+    {"block a task", try_block, TASK, OTHER,                       "IIKKK-RKK"},
+    {"block a reply", try_block, REPLY, OTHER,                     "IIKKK-RKK"},
+    {"block a registry", try_block, REGISTRY, OTHER,               "IIKKK-RKK"},
+    {"unblock a signal", try_unblock, SIGNAL, OTHER,               "IISS--RCF"},
+    {"unblock a token", try_unblock, TOKEN, OTHER,                 "IISSK-RCF"},
+    {"unblock an owner", try_unblock, OWNER, OTHER,                "IIKKK-RKK"},
+    {"unblock a lease", try_unblock, LEASE, OTHER,                 "IIKKK-RKK"},
+    {"unblock a slot", try_unblock, SLOT, OTHER,                   "IIKKK-RKK"},
+    {"unblock a session", try_unblock, SESSION, OTHER,             "IIKKK-RKK"},
+    {"unblock a task", try_unblock, TASK, OTHER,                   "IIKKK-RKK"},
+    {"unblock a reply", try_unblock, REPLY, OTHER,                 "IIKKK-RKK"},
+    {"unblock a registry", try_unblock, REGISTRY, OTHER,           "IIKKK-RKK"},
+    {"session_create", try_session_create, REGISTRY, OTHER,        "IICC-KRCF"},
+    {"session_create's owner", try_session_owner, OWNER, OTHER, /* (1) */
+                                                                   "-ISSXKRCF"},
+    {"session_create's delegate", try_session_delegate, TOKEN, OTHER, /* (8) */
+                                                                   "IISSXKRCF"},
+    {"session_finish", try_session_finish, SESSION, OTHER,         "IIAA-KRCF"},
+    {"session_cancel", try_session_cancel, SESSION, OTHER,         "IIAA-KRCF"},
+    {"task_begin", try_task_begin, SESSION, OTHER, /* (9) */       "IICC-KRCF"},
+    {"task_respond", try_task_respond, TASK, OTHER,                "IISS-KRCF"},
+    {"task_data", try_task_data, TASK, OTHER,                      "IISS-KRCF"},
+    {"task_complete", try_task_complete, TASK, OTHER,              "IIAA-KRCF"},
+    {"task_cancel", try_task_cancel, TASK, OTHER,                  "IIAA-KRCF"},
+    {"task_context", try_task_context, TASK, OTHER, /* (7) */      "SSSS-SSSS"},
+    {"task_gathered", try_task_gathered, TASK, OTHER,              "IISS-KRCF"},
+    {"reply_send", try_reply_send, REPLY, OTHER,                   "IISS-KRCF"},
+    {"reply_send's successor", try_reply_successor, TOKEN, OTHER, /* (8) */
+                                                                   "IISSXKRCF"},
 };
 
 /* ---------------------------------------------------- running the table -- */
@@ -390,6 +773,11 @@ static bool is_same(const cbr_statistics *before, const cbr_statistics *after,
   return before->live_tokens == after->live_tokens &&
          before->live_owners == after->live_owners &&
          before->live_leases == after->live_leases &&
+         before->live_slots == after->live_slots &&
+         before->live_signals == after->live_signals &&
+         before->live_sessions == after->live_sessions &&
+         before->live_tasks == after->live_tasks &&
+         before->live_replies == after->live_replies &&
          before->unsettled == after->unsettled &&
          before->registered == after->registered &&
          before->ended == after->ended &&
@@ -426,14 +814,6 @@ static void try_cell(const struct row *row, enum column column,
   check_bystanders();
 }
 
-static uint64_t next_random(void) {
-  static uint64_t state = 0x853c49e6748fea9bu;
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state * 0x2545f4914f6cdd1du;
-}
-
 static void try_wrong_kinds(const struct row *row) {
   for (int kind = TOKEN; kind < KINDS; kind++) {
     if (kind != row->kind) try_cell(row, WRONG_KIND, world.live[kind]);
@@ -442,9 +822,12 @@ static void try_wrong_kinds(const struct row *row) {
 
 static void try_row(const struct row *row) {
   const struct dead *dead = &world.dead[row->kind];
+  bool is_delegate = row->attempt == try_session_delegate ||
+                     row->attempt == try_reply_successor;
   const cbr_handle handles[COLUMNS] = {
       CBR_NONE, UINT64_MAX, dead->stale, dead->reused,
-      world.foreign[row->kind], 0, 0, world.closed[row->kind], 0};
+      is_delegate ? world.of_twin.delegate : world.foreign[row->kind], 0, 0,
+      world.closed[row->kind], 0};
   for (enum column column = ZERO; column < FORKED; column++) {
     if (row->cells[column] == '-') continue;
     if (column == WRONG_KIND) {
@@ -546,14 +929,18 @@ static void H4_aChildsNewRegistryWorksWhateverTheParentWrites(void) {
 
 static void C5_noHandleIsZeroOrAllOnes(void) {
   cbr_registry registry = open_registry("extremes", CBR_LEVEL_OFF);
-  cbr_token token = add(registry, "token", &world.context, false, CBR_NONE);
+  struct parts parts = make_parts(registry);
+  parts.token = add(registry, "token", &world.context, false, CBR_NONE);
   for (int i = 0; i < TIMES(100000, 10000); i++) {
-    cbr_handle handle = make(i % 3, registry, token);
+    cbr_handle handle = make(i % REGISTRY, &parts);
     if (handle == 0 || handle == UINT64_MAX) {
       CHECK(!"a value that stands for no handle was given out");
       break;
     }
     EXPECT(CBR_OK, cbr_invalidate(handle, CBR_REASON_ENDED));
+    if (i % 1000 > 0) continue;
+    end(parts.session); /* with the tasks of its replies */
+    parts.session = add_session(&parts);
   }
   close_registry(registry);
 }
@@ -638,11 +1025,11 @@ static void C11_twoHistoriesOfOneShapeDoNotMix(void) {
 
 /* A changed bit can make one live handle into another. */
 static bool is_of_the_world(cbr_handle word) {
-  for (int kind = TOKEN; kind < KINDS; kind++) {
-    if (word == world.live[kind] || word == world.foreign[kind] ||
-        word == world.dead[kind].holder)
-      return true;
-  }
+  if (word == world.home || word == world.twin ||
+      word == world.dead[REGISTRY].holder)
+    return true;
+  for (int i = 0; i < world.known_count; i++)
+    if (word == world.known[i]) return true;
   return false;
 }
 

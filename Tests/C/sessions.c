@@ -292,6 +292,7 @@ static void G26_replyHandsOver(void) {
 /* F5: a delegate without the method: its default is used at once. */
 static void F5_leastDelegate(void) {
   delegate it = {0};
+  uint64_t refused = statistics_of(registry).refused;
   add_delegate(&it, least);
   cbr_session session = add_session(&it, CBR_NONE);
   cbr_task task = add_task(session);
@@ -301,6 +302,8 @@ static void F5_leastDelegate(void) {
   expect_told(&it, "c");
   EQUAL(0, statistics_of(registry).live_replies);
   EXPECT(CBR_OK, cbr_session_finish(session));
+  /* What it need not have is no refusal. */
+  EQUAL(refused, statistics_of(registry).refused);
   end_delegate(&it);
 }
 

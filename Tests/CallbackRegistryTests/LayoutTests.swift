@@ -126,6 +126,11 @@ import Testing
         ("events_written", \.eventsWritten, \.events_written),
         ("events_aggregated", \.eventsAggregated, \.events_aggregated),
         ("events_lost", \.eventsLost, \.events_lost),
+        ("live_slots", \.liveSlots, \.live_slots),
+        ("live_signals", \.liveSignals, \.live_signals),
+        ("live_sessions", \.liveSessions, \.live_sessions),
+        ("live_tasks", \.liveTasks, \.live_tasks),
+        ("live_replies", \.liveReplies, \.live_replies),
       ]
     compare(
       Statistics.self, cbr_statistics.self,
@@ -157,7 +162,7 @@ extension LayoutTests {
   @Test func statusesHaveTheSameValues() {
     let pairs: [(Status, cbr_status)] = [
       (.ok, CBR_OK), (.pending, CBR_PENDING), (.deferred, CBR_DEFERRED),
-      (.already, CBR_ALREADY), (.stopped, CBR_STOPPED),
+      (.already, CBR_ALREADY), (.stopped, CBR_STOPPED), (.empty, CBR_EMPTY),
       (.invalid, CBR_E_INVALID), (.stale, CBR_E_STALE), (.kind, CBR_E_KIND),
       (.interface, CBR_E_INTERFACE), (.unimplemented, CBR_E_UNIMPLEMENTED),
       (.foreign, CBR_E_FOREIGN), (.dying, CBR_E_DYING),
@@ -188,6 +193,9 @@ extension LayoutTests {
     let kinds: [(HandleKind, cbr_kind)] = [
       (.registry, CBR_KIND_REGISTRY), (.token, CBR_KIND_TOKEN),
       (.owner, CBR_KIND_OWNER), (.lease, CBR_KIND_LEASE),
+      (.slot, CBR_KIND_SLOT), (.signal, CBR_KIND_SIGNAL),
+      (.session, CBR_KIND_SESSION), (.task, CBR_KIND_TASK),
+      (.reply, CBR_KIND_REPLY),
     ]
     for (engine, header) in kinds {
       #expect(UInt32(engine.rawValue) == header.rawValue)
@@ -204,12 +212,37 @@ extension LayoutTests {
       (Reason.cancelled, Int(CBR_REASON_CANCELLED)),
       (Reason.timedOut, Int(CBR_REASON_TIMED_OUT)),
       (Reason.unloaded, Int(CBR_REASON_UNLOADED)),
+      (Reason.delegateDied, Int(CBR_REASON_DELEGATE_DIED)),
       (Reason.user, Int(CBR_REASON_USER)),
     ]
     for (engine, header) in reasons {
       #expect(Int(engine) == header)
       #expect((Reason.name(engine) == nil) == (engine == Reason.user))
     }
+  }
+
+  @Test func dispositionsAndErrorsOfTasksHaveTheSameValues() {
+    #expect(Int(Disposition.goOn) == Int(CBR_CONTINUE))
+    #expect(Int(Disposition.stop) == Int(CBR_STOP))
+    #expect(Int(Disposition.disconnect) == Int(CBR_DISCONNECT))
+    #expect(Int(Disposition.allow) == Int(CBR_ALLOW))
+    #expect(Int(Disposition.cancel) == Int(CBR_CANCEL))
+    #expect(Int(Disposition.handOver) == Int(CBR_HAND_OVER))
+    #expect(Int(TaskError.cancelled) == Int(CBR_TASK_CANCELLED))
+    #expect(Int(TaskError.delegateGone) == Int(CBR_TASK_DELEGATE_GONE))
+    // An event is told by the method of its number.
+    let methods: [(SessionEventKind, Int)] = [
+      (.response, Int(CBR_DID_RECEIVE_RESPONSE)),
+      (.data, Int(CBR_DID_RECEIVE_DATA)),
+      (.complete, Int(CBR_DID_COMPLETE)),
+      (.invalid, Int(CBR_DID_BECOME_INVALID)),
+      (.handOver, Int(CBR_DID_HAND_OVER)),
+    ]
+    for (event, method) in methods {
+      #expect(Int(event.rawValue) == method)
+    }
+    #expect(methods.count == Int(CBR_SESSION_METHODS))
+    #expect(cbr_session_interface().pointee.count == Sessions.interface.count)
   }
 
   @Test func flagsHaveTheSameValues() {
@@ -225,7 +258,10 @@ extension LayoutTests {
 
 /// The bits of a handle, at their extremes (C5).
 @Suite struct HandleLayoutTests {
-  private let kinds: [HandleKind] = [.registry, .token, .owner, .lease]
+  private let kinds: [HandleKind] = [
+    .registry, .token, .owner, .lease, .slot, .signal, .session, .task,
+    .reply,
+  ]
   private let generations: [UInt32] = [0, 1, 0x8000_0000, .max - 1, .max]
   /// The last slot is never given out.
   private let indices: [UInt32] = [

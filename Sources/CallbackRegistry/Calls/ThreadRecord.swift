@@ -34,6 +34,8 @@ package struct ThreadRecord: ~Copyable {
   /// Which thread the search came from.
   var reachedFrom: ThreadPointer?
 
+  /// Records whose ends the thread has yet to tell, the present one first.
+  package var ended: RecordHeaderPointer?
   /// How many emissions the thread is inside.
   package var emissions: UInt32 = 0
 
@@ -130,6 +132,7 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     record.pointee.began = Ticks.now
     record.pointee.error = ErrorRecord()
     record.pointee.emissions = 0
+    record.pointee.ended = nil
     record.resetDepth()
     cbr_thread_set(record)
     guard cbr_thread_on_exit(record) else {

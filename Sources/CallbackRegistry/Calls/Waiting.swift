@@ -75,7 +75,8 @@ package enum Waiting {
     for handle: UInt64, thread: ThreadPointer, until deadline: Deadline,
     isOwn: () -> Bool
   ) -> Outcome {
-    let isInside = thread.isInsideWaiting(handle)
+    let isInside =
+      thread.isInsideWaiting(handle) || thread.isEnding(inside: handle)
     if isInside { Scan.fence() }
     Hook.waitBegan.reached(handle)
     return Monitor.waiting.locked {
@@ -224,6 +225,17 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     isInside(handle) || countClaimed(inside: handle, atMost: 1) > 0
   }
 
+  /// Whether the calling thread has ended a session or task inside a handle,
+  /// and is yet to tell of it.
+  fileprivate func isEnding(inside handle: UInt64) -> Bool {
+    var each = pointee.ended
+    while let record = each {
+      if Belonging.isInside(record.pointee.handle, handle) { return true }
+      each = record.pointee.next
+    }
+    return false
+  }
+
   /// How many slots inside a handle the thread has claimed: those whose
   /// destroy it runs, and those whose turn comes after one of them.
   package func countClaimed(
@@ -251,6 +263,11 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
       return count < limit
     }
     return count
+  }
+
+  /// Whether the calling thread pins exactly this handle.
+  package func isPinned(_ handle: UInt64) -> Bool {
+    !visitPins { $0 != handle }
   }
 
   /// The first such pin.

@@ -101,7 +101,9 @@ struct SessionDelivery {
 
   private func deliverAll() {
     while true {
-      let event = registry.pointee.lock.locked { session.takeEvent() }
+      let event = registry.pointee.lock.locked {
+        session.takeEvent(by: thread)
+      }
       guard let event else { return }
       let status = tell(event)
       guard status != .forked, conclude(event, status) else { return }
@@ -124,7 +126,7 @@ struct SessionDelivery {
   ) -> Bool {
     defer { Memory.release(event) }
     guard let task = event.pointee.task else {
-      endSession()
+      inside(session.pointee.header.handle) { endSession() }
       return false
     }
     switch event.pointee.kind {
@@ -133,10 +135,23 @@ struct SessionDelivery {
       let size = event.pointee.size
       registry.pointee.lock.locked { task.pointee.waitingBytes -= size }
       concludeData(task, size: size, status)
-    case .handOver: concludeHandOver(task)
-    case .complete, .invalid: endTask(task)
+    case .handOver:
+      inside(task.pointee.header.handle) { concludeHandOver(task) }
+    case .complete, .invalid:
+      inside(session.pointee.header.handle) { endTask(task) }
     }
     return true
+  }
+
+  /// Lets go of delegates, at last: a destroy that runs here and waits for the
+  /// handle finds itself inside of it, and a thread that jumps out of that
+  /// destroy has left nothing undone.
+  private func inside(_ handle: UInt64, _ body: () -> Void) {
+    // It is not concluded again.
+    session.pointee.current = nil
+    let pin = thread.pinSpare(handle)
+    body()
+    if let pin { Entering.withdraw(pin, handle, thread: thread) }
   }
 
   /// Calls a method of a delegate, inside a handle, if that is possible.
@@ -149,6 +164,14 @@ struct SessionDelivery {
       return .closed
     }
     var call = CallRecord.empty
+    // What a delegate need not have is not refused.
+    if kind != .complete,
+      Entering.responds(
+        delegate.token, Sessions.interface, method: kind.method)
+        == .unimplemented
+    {
+      return .unimplemented
+    }
     let status = Entering.enterFully(
       delegate.token, .method(Sessions.interface, kind.method), call: &call)
     guard status == .ok else {
@@ -278,14 +301,16 @@ struct SessionDelivery {
         payload: Payload(task.pointee.pieces, task.pointee.bytes),
         thread: thread)
     }
-    task.pointee.successor?.release()
-    task.pointee.coming?.release()
+    let successor = task.pointee.successor
+    let coming = task.pointee.coming
     registry.pointee.lock.locked { session.completed(task) }
     _ = Ending.end(
       handle,
       reason: error == TaskError.cancelled ? Reason.cancelled : Reason.ended,
       waitingUntil: nil)
     dropLease(handle)
+    successor?.release()
+    coming?.release()
   }
 
   private func tellInvalid() -> Status {
@@ -306,8 +331,8 @@ struct SessionDelivery {
     }
     _ = Ending.end(
       handle, reason: session.pointee.reason, waitingUntil: nil)
-    delegate.release()
     dropLease(handle)
+    delegate.release()
   }
 
   private func dropLease(_ handle: UInt64) {

@@ -123,6 +123,8 @@ package struct SessionRecord {
   var events = SessionEvents()
   /// A thread is delivering: others leave their events to it.
   var isDelivering = false
+  /// That thread, once it does; not while the session waits for its queue.
+  var deliverer: ThreadPointer?
   /// What that thread is telling, but for data that goes directly.
   var current: SessionEventPointer?
   /// The last event, until it is among the others.

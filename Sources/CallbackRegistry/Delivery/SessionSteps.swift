@@ -26,9 +26,10 @@ extension UnsafeMutablePointer where Pointee == SessionRecord {
   }
 
   /// The next event; nil: the caller no longer delivers.
-  func takeEvent() -> SessionEventPointer? {
+  func takeEvent(by thread: ThreadPointer) -> SessionEventPointer? {
     let event = pointee.events.takeFirst()
     pointee.current = event
+    pointee.deliverer = event == nil ? nil : thread
     if event == nil { pointee.isDelivering = false }
     return event
   }
@@ -97,6 +98,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
       session.pointee.queue == Handle.none
     else { return false }
     session.pointee.isDelivering = true
+    session.pointee.deliverer = ThreadPointer.current
     return true
   }
 

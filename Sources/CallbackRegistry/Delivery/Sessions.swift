@@ -81,7 +81,9 @@ package enum Sessions {
       to: Holder(token: delegate.token, step: { Sessions.delegateDied($0) }))
     new.holder = holder
     do throws(Status) {
-      try registry.add(new, access, out: out) { slot, _, handle in
+      try registry.add(new, access, out: out) { slot, detail, handle in
+        // For the history.
+        detail.pointee.typeTag = delegate.token
         record.initialize(
           to: SessionRecord(
             header: RecordHeader(
@@ -189,9 +191,11 @@ package enum Sessions {
     else { return }
     let registry = access.registry
     let session: SessionPointer? = registry.pointee.lock.locked {
-      Handle.kind(of: handle) == .task
+      let session =
+        Handle.kind(of: handle) == .task
         ? registry.task(handle, isLive: false)?.pointee.session
         : registry.session(handle, isLive: false)
+      return session?.pointee.deliverer == thread ? session : nil
     }
     if let session { SessionDelivery.resume(session, access) }
   }
@@ -235,7 +239,7 @@ extension SessionDelegate {
     let status = Entering.responds(
       token, Sessions.interface, method: SessionEventKind.complete.method)
     guard status == .ok else { throw thread.toThrow(status) }
-    let known = registry.pointee.lock.locked { registry.check(token) }
+    let known = registry.pointee.lock.locked { registry.checkToken(token) }
     guard known == .ok else {
       throw thread.toThrow(thread.fail(known, about: token))
     }

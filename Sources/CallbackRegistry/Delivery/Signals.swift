@@ -100,6 +100,8 @@ package enum Signals {
     guard let thread = Process.currentThread() else { return .noMemory }
     do throws(Status) {
       try HandleForm.check(handle, is: nil)
+      let kind = Handle.kind(of: handle)
+      guard kind == .signal || kind == .token else { throw .kind }
       let access = try Access.of(handle, thread: thread)
       let registry = access.registry
       let slot = Table.knownSlot(at: Handle.index(of: handle))

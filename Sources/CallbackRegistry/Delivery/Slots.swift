@@ -84,16 +84,20 @@ package enum Slots {
       let access = try Access.of(handle, thread: thread)
       let registry = access.registry
       let slot = Table.knownSlot(at: Handle.index(of: handle))
-      let status = registry.pointee.lock.locked {
-        let status = registry.check(observer)
-        guard status == .ok else { return status }
+      var culprit = handle
+      let status: Status = registry.pointee.lock.locked {
         guard slot.pointee.word.load(ordering: .relaxed) == handle else {
           return Access.absent(handle)
         }
+        culprit = observer
+        let status = registry.checkToken(observer)
+        guard status == .ok else { return status }
         slot.observer = observer
         return .ok
       }
-      guard status == .ok else { throw status }
+      guard status == .ok else {
+        throw thread.toThrow(thread.fail(status, about: culprit))
+      }
       return .ok
     } catch {
       return thread.fail(error, about: handle)
@@ -139,7 +143,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         return .ok
       }
       culprit = token
-      let status = check(token)
+      let status = checkToken(token)
       guard status == .ok else { return status }
       guard reserveHolder() else { return .noMemory }
       hold(holder, slot: slot, handle: handle)

@@ -17,7 +17,8 @@ package struct RecordHeader {
   package let abandoned: HandleStep
   /// Frees the record, under the lock of its registry.
   package let free: @convention(c) (UnsafeMutableRawPointer) -> Void
-  fileprivate var next: RecordHeaderPointer?
+  /// The one after it among those that a thread has ended.
+  package fileprivate(set) var next: RecordHeaderPointer?
   fileprivate var nextWanted: RecordHeaderPointer?
 
   package init(
@@ -59,14 +60,15 @@ package struct EndedRecords {
     others = EndedRecords()
   }
 
-  /// Takes the first one's step.
+  /// Puts them in front of others, of which the first is given.
   ///
-  /// When it has been run the lease is to be dropped.
-  package mutating func takeFirst() -> (handle: UInt64, step: HandleStep)? {
-    guard let taken = first else { return nil }
-    first = taken.pointee.next
-    if first == nil { last = nil }
-    return (taken.pointee.handle, taken.pointee.ended)
+  /// Returns the first of all.
+  package mutating func prepended(
+    to others: RecordHeaderPointer?
+  ) -> RecordHeaderPointer? {
+    guard let first, let last else { return others }
+    last.pointee.next = others
+    return first
   }
 }
 

@@ -62,42 +62,69 @@ extension Schema {
 
     CREATE VIEW sessions AS
     SELECT l.run AS run, l.token AS session, l.label AS label,
+      l.owner AS owner, l.owner_label AS owner_label,
+      printf('0x%016x', t.tag) AS delegate, dc.label AS delegate_label,
       l.state AS state, l.registered_time AS began_time,
-      l.registered_at AS began_at, l.ended_time AS ended_time,
-      l.ended_reason AS ended_reason, l.life_ns AS life_ns,
+      l.registered_at AS began_at, l.registered_by AS began_by,
+      (SELECT CASE argument WHEN 1 THEN 'finish' ELSE 'cancel' END
+        FROM control_event e JOIN ring r ON r.ring = e.ring
+        WHERE e.kind = 22 AND e.token = t.token AND r.run = t.run
+        ORDER BY e.sequence DESC LIMIT 1) AS told_to,
+      l.ended_time AS ended_time, l.ended_reason AS ended_reason,
+      l.ended_by AS ended_by, l.life_ns AS life_ns,
       count(k.registration) AS tasks,
       coalesce(sum(k.ended_reason = 7), 0) AS cancelled,
       coalesce(sum(k.ended_sequence IS NULL), 0) AS open_tasks
     FROM token_life l JOIN token t ON t.registration = l.registration
+    LEFT JOIN token d ON d.token = t.tag AND d.run = t.run
+    LEFT JOIN callback dc ON dc.callback = d.callback
     LEFT JOIN token k ON k.owner = t.token AND k.run = t.run AND k.kind = 9
     WHERE t.kind = 8
     GROUP BY l.registration
     ORDER BY l.registration;
 
     CREATE VIEW open_sessions AS
-    SELECT run, session, label, began_time, began_at, tasks, open_tasks
-    FROM sessions WHERE state = 'live';
+    SELECT s.run AS run, s.session AS session, s.label AS label,
+      s.delegate AS delegate, s.delegate_label AS delegate_label,
+      s.began_time AS began_time, s.began_at AS began_at,
+      s.began_by AS began_by, s.told_to AS told_to, s.tasks AS tasks,
+      s.open_tasks AS open_tasks, coalesce(u.ended, 'open') AS run_state
+    FROM sessions s JOIN run u ON u.run = s.run
+    WHERE s.state = 'live';
 
     CREATE VIEW unanswered AS
     SELECT l.run AS run, l.token AS reply, l.owner AS task,
       l.label AS label, l.registered_at AS task_began_at,
-      l.registered_time AS asked_time, l.ended_time AS given_up_time,
-      l.life_ns AS age_ns, l.ended_reason AS ended_reason
+      CASE WHEN s.token IS NOT NULL THEN printf('0x%016x', s.token) END
+        AS session, sc.label AS session_label,
+      l.registered_time AS asked_time, l.registered_by AS asked_by,
+      l.ended_time AS given_up_time, l.ended_by AS given_up_by,
+      l.life_ns AS age_ns,
+      l.ended_reason AS ended_reason, coalesce(u.ended, 'open') AS run_state
     FROM token_life l JOIN token t ON t.registration = l.registration
-    WHERE t.kind = 10 AND t.ended_sequence IS NOT NULL AND t.ended_reason <> 5
+    JOIN run u ON u.run = t.run
+    LEFT JOIN token k ON k.token = t.owner AND k.run = t.run
+    LEFT JOIN token s ON s.token = k.owner AND s.run = t.run
+    LEFT JOIN callback sc ON sc.callback = s.callback
+    WHERE t.kind = 10 AND t.ended_reason IS NOT 5
     ORDER BY l.registration;
 
     CREATE VIEW undelivered AS
-    SELECT r.run AS run, {o.time_ns} AS time,
-      printf('0x%016x', o.token) AS handle, c.label AS label,
-      e.name AS event, o.value AS times,
+    SELECT r.run AS run, {o.time_ns} AS time, h.title AS thread,
+      printf('0x%016x', o.token) AS handle, k.name AS kind,
+      c.label AS label, e.name AS event, o.value AS times,
       CASE o.related WHEN 0 THEN NULL
         ELSE printf('0x%016x', o.related) END AS delegate,
-      o.sequence AS sequence
+      dc.label AS delegate_label, o.sequence AS sequence
     FROM control_event o
     JOIN ring r ON r.ring = o.ring
     JOIN run u ON u.run = r.run
+    LEFT JOIN thread h ON h.thread = o.thread
+    LEFT JOIN token t ON t.token = o.token AND t.run = r.run
+    LEFT JOIN handle_kind k ON k.kind = t.kind
     LEFT JOIN callback c ON c.callback = o.callback
+    LEFT JOIN token d ON d.token = o.related AND d.run = r.run
+    LEFT JOIN callback dc ON dc.callback = d.callback
     LEFT JOIN session_event e ON e.session_event = o.argument
     WHERE o.kind = 21
     ORDER BY o.sequence;

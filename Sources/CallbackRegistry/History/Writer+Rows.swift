@@ -92,9 +92,11 @@ extension Writer {
       columns.set(12, payload.third)
     case EventKind.leased.rawValue, EventKind.leaseEnded.rawValue:
       columns.set(10, payload.first)
-    case EventKind.slotSet.rawValue, EventKind.slotCleared.rawValue:
+    case EventKind.slotSet.rawValue:
       columns.set(10, payload.first)
-      if payload.second != 0 { columns.set(12, payload.second) }
+      columns.set(12, payload.second)
+    case EventKind.slotCleared.rawValue:
+      columns.set(10, payload.first)
     case EventKind.undelivered.rawValue:
       columns.set(10, payload.first)
       columns.set(12, payload.second)

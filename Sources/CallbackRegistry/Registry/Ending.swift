@@ -103,23 +103,53 @@ package enum Ending {
   }
 
   /// Runs the steps that ended records have of their own.
+  ///
+  /// Those that come later wait in the thread's record: a step that waits for
+  /// them knows of it, and who jumps out of one has the others run.
   static func runSteps(
     _ ended: inout EndedRecords, _ access: borrowing Access
   ) {
-    while let (handle, step) = ended.takeFirst() {
-      let thread = access.thread
+    let others = access.thread.pointee.ended
+    access.thread.pointee.ended = ended.prepended(to: others)
+    runSteps(until: others, access.thread)
+  }
+
+  private static func runSteps(
+    until others: RecordHeaderPointer?, _ thread: ThreadPointer
+  ) {
+    while let record = thread.pointee.ended, record != others {
+      let handle = record.pointee.handle
       let slot = Table.knownSlot(at: Handle.index(of: handle))
       // A pin instead of the lease: who jumps out of the step leaves it.
       let pin = thread.pinSpare(handle)
       if pin != nil { _ = Protocol.dropLease(slot, handle: handle) }
-      step(handle)
+      record.pointee.ended(handle)
       guard ThreadPointer.current == thread else { return }
+      thread.pointee.ended = record.pointee.next
       if let pin {
         Entering.withdraw(pin, handle, thread: thread)
       } else if Protocol.dropLease(slot, handle: handle) == .claimed {
-        Finishing.finish(handle, access)
+        Finishing.finish(handle, thread: thread)
       }
     }
+  }
+
+  /// Notes that the thread has jumped out of a record's step, if it was in it.
+  static func abandonStep(of handle: UInt64, thread: ThreadPointer) {
+    guard let record = thread.pointee.ended,
+      record.pointee.handle == handle
+    else { return }
+    thread.pointee.ended = record.pointee.next
+  }
+
+  /// Runs the steps that were to come after one that the thread has jumped out
+  /// of, up to one that it is still in.
+  static func resumeSteps(_ thread: ThreadPointer) {
+    var each = thread.pointee.ended
+    while let record = each, !thread.isPinned(record.pointee.handle) {
+      each = record.pointee.next
+    }
+    runSteps(until: each, thread)
   }
 
   /// Tells whether a dead handle is quiescent, waiting for it if asked to.

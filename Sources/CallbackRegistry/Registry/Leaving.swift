@@ -117,9 +117,11 @@ package enum Leaving {
       }
       // A thread inside it keeps its record.
       let step = slot.recordHeaderIfAny(of: handle)?.pointee.abandoned
+      Ending.abandonStep(of: handle, thread: thread)
       Entering.withdraw(depth, handle, thread: thread)
       step?(handle)
     }
+    Ending.resumeSteps(thread)
   }
 
   private static func recordAbandoned(

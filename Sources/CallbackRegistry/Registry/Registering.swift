@@ -418,6 +418,14 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     return Handle.handle(ofWord: word) == owner
       ? .dying : Access.absent(owner)
   }
+
+  /// The same of a token, which is dead when it is dying.
+  ///
+  /// The lock is held.
+  func checkToken(_ token: UInt64) -> Status {
+    let status = check(token)
+    return status == .dying ? .stale : status
+  }
 }
 
 extension UnsafeMutablePointer where Pointee == Recorder {
