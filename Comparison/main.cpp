@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs each row in a process of its own, with checks of memory, and prints what
-// came of it, a line each:
+// Runs each row in a process of its own, with checks of memory, and prints
+// what came of it, a line each:
 //
 //   row <tab> title <tab> expected <tab> verdict <tab> what happened
 #include <cstdio>

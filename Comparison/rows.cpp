@@ -79,7 +79,8 @@ std::string removes_itself() {
   const std::string first = expect("ab");
   if (state.use_count() != 1) return "its state is not freed";
   signal->emit();
-  return first_of({first, expect("b"), *state == 1 ? "" : "its state is lost"});
+  return first_of(
+      {first, expect("b"), *state == 1 ? "" : "its state is lost"});
 }
 
 std::string removes_and_frees_another() {
@@ -333,7 +334,8 @@ const std::vector<row> rows = {
      "the emission ends with it: none of its handlers is connected any more",
      destroyed_inside},
     {"disconnected after the emitter is gone",
-     "it is said to be gone, and nothing newer is touched: a handle is compared",
+     "it is said to be gone, and nothing newer is touched: a handle is "
+     "compared",
      disconnected_after_the_emitter},
     {"emits again",
      "each emission calls all that are connected, the inner one first",

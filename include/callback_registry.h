@@ -220,6 +220,7 @@ enum {
   CBR_REASON_TIMED_OUT = 8,
   CBR_REASON_UNLOADED = 9,         /* its plug-in is about to be unloaded */
   CBR_REASON_DELEGATE_DIED = 10,   /* of a session */
+  CBR_REASON_QUEUE_ENDED = 11,     /* of a session */
   CBR_REASON_USER = 1000
 };
 
@@ -726,8 +727,9 @@ cbr_status cbr_object_died(cbr_registry registry, const void *object);
 /* ---------------------------------------------------------------- Slots -- */
 
 /* Makes a slot: a delegate property of some object. It holds one token, and
- * reads as empty from the moment that token dies (G19). Any number of slots may
- * hold one token. A slot is ended by cbr_invalidate; it holds nothing alive.
+ * reads as empty from the moment that token dies (G19). Any number of slots
+ * may hold one token. A slot is ended by cbr_invalidate; it holds nothing
+ * alive.
  *   label  at most 255 bytes; NULL: ""
  *   owner  what it belongs to and ends with; CBR_NONE: the registry
  *   out    receives the slot
@@ -766,8 +768,8 @@ typedef void (*cbr_slot_cleared)(void *context, cbr_slot slot,
                                  cbr_token token);
 
 /* Names the token that is called, as a cbr_slot_cleared, when the slot's token
- * dies; not when cbr_slot_set replaces it. It is called by the thread that ends
- * the token, with no lock held, before the ending function returns.
+ * dies; not when cbr_slot_set replaces it. It is called by the thread that
+ * ends the token, with no lock held, before the ending function returns.
  *   observer  a function's token of the same registry; CBR_NONE: nobody
  * CBR_OK; CBR_E_STALE; CBR_E_KIND; CBR_E_FOREIGN. One that is dead by then is
  * refused, and the refusal recorded. */
@@ -1097,9 +1099,11 @@ typedef struct cbr_session_options {
   uint32_t flags;      /* 0 */
   uint32_t line;
   const char *file;    /* the site; at most 1023 bytes */
+  cbr_queue queue;     /* where the delegate is told; CBR_NONE: see Threads */
 } cbr_session_options;
 #define CBR_SESSION_OPTIONS_INIT \
-  { sizeof(cbr_session_options), NULL, CBR_NONE, CBR_NONE, 0, CBR_HERE }
+  { sizeof(cbr_session_options), NULL, CBR_NONE, CBR_NONE, 0, CBR_HERE, \
+    CBR_NONE }
 
 /* Makes a session. It holds its delegate by a lease until did_become_invalid
  * has returned (G23), so it must be ended: by cbr_session_finish or
@@ -1112,9 +1116,12 @@ typedef struct cbr_session_options {
  * CBR_OK; CBR_E_INVALID; CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN the
  * delegate is dead, no delegate, of another registry; CBR_E_DYING;
  * CBR_E_NOMEM; CBR_E_LIMIT.
- * Threads. Events of one session are told one at a time: on the thread that
- * makes one, or on one that is telling another at that moment, when this
- * returns. No lock is held: a delegate may do anything. */
+ * Threads. Events of one session are told one at a time: where it has a queue,
+ * by whoever delivers there, besides that queue's messages and outside of its
+ * bounds; else on the thread that makes one, or on one that is telling another
+ * at that moment, when that has returned. No lock is held: a delegate may do
+ * anything. When the queue is ended, the session cancels itself at its next
+ * event, and what nobody could be told of is recorded as undelivered. */
 CBR_WARN_UNUSED
 cbr_status cbr_session_create(cbr_registry registry,
                               const cbr_session_options *options,
@@ -1201,6 +1208,35 @@ cbr_status cbr_task_gathered(cbr_task task, const void **bytes, size_t *size);
  * `unanswered`. */
 cbr_status cbr_reply_send(cbr_reply reply, cbr_disposition disposition,
                           cbr_token successor);
+
+/* ---------------------------------------------------------- Completions -- */
+
+/* A callback that happens exactly once.
+ *   context  of its registration
+ *   error    what cbr_completion_send was given, else default_error
+ *   value    what cbr_completion_send was given, else NULL */
+typedef void (*cbr_completed)(void *context, int error, void *value);
+
+/* Makes a completion: what must be called exactly once is called by the first
+ * cbr_completion_send, or, when its handle ends before that (with its owner, by
+ * cbr_invalidate, by the registry's close), with default_error (G27). Then its
+ * destroy runs.
+ *   what           borrowed; function is a cbr_completed; no interface, no
+ *                  type_tag, no flags
+ *   default_error  for who never hears
+ *   out            receives the completion, a handle of kind CBR_KIND_REPLY
+ * As cbr_register. One that nothing was sent to is found in the history's view
+ * `unanswered`, with label, site and age. */
+CBR_WARN_UNUSED
+cbr_status cbr_completion_create(cbr_registry registry,
+                                 const cbr_registration *what,
+                                 int default_error, cbr_reply *out);
+
+/* Calls a completion, on the calling thread, before it returns.
+ *   error, value  passed on
+ * CBR_OK; CBR_E_CONSUMED one was sent before (cbr_last_error says when);
+ * CBR_E_STALE it has ended; CBR_E_KIND the reply is of a task. */
+cbr_status cbr_completion_send(cbr_reply completion, int error, void *value);
 
 /* -------------------------------------------------------------- History -- */
 

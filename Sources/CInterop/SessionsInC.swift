@@ -27,6 +27,7 @@ package func cbr_session_create(
   request.label = options.pointee.label
   request.delegate = options.pointee.delegate
   request.owner = options.pointee.owner
+  request.queue = options.pointee.queue
   request.file = options.pointee.file
   request.line = options.pointee.line
   return Sessions.create(in: registry, request, out: out).inC

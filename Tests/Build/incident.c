@@ -257,15 +257,17 @@ static const char *path;
 
 /* Somebody else locks the history, longer than the writer is patient. */
 static void morning(cbr_registry_options *options) {
-  char command[512];
+  char command[512], sign[512];
   options->label = "morning";
   check(cbr_registry_open(options, &registry));
   snprintf(command, sizeof(command), "sqlite3 '%s'", path);
+  snprintf(sign, sizeof(sign), "%s.locked", path);
   FILE *shell = popen(command, "w");
   if (!shell) abort();
-  fputs("BEGIN IMMEDIATE;\n.shell sleep 6\nROLLBACK;\n", shell);
+  fprintf(shell, ".timeout 2000\nBEGIN IMMEDIATE;\n"
+                 ".shell touch '%s'; sleep 6\nROLLBACK;\n", sign);
   fflush(shell);
-  pause_for(500);
+  while (unlink(sign) != 0) pause_for(10);
   check(cbr_audit_note(registry, CBR_NONE, "good morning"));
   if (pclose(shell)) abort();
   check(cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER, NULL));

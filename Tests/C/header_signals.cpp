@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slots and signals of the C++ layer: what G19 and G20 promise of the handles
-// holds of the wrappers, an exception of a handler goes around the library, and
-// a handler's callable is deleted once, when it is not running (G7).
+// holds of the wrappers, an exception of a handler goes around the library,
+// and a handler's callable is deleted once, when it is not running (G7).
 
 #include "callback_registry.hpp"
 

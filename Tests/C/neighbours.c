@@ -175,16 +175,21 @@ static void J28_aChildDoesNotTouchItsParentsRings(void) {
 
 #endif
 
-/* Has a child that does nothing, and dies before it. */
+/* Has a child that does nothing any more when fork has returned to it, and
+ * dies before it. */
 static void leave_a_child(void) {
+  int ends[2];
+  char ready;
   begin();
   call_often(CALLS);
-  pid_t child = fork();
-  if (child == 0) {
+  CHECK(pipe(ends) == 0);
+  if (fork() == 0) {
     alarm(2 * PATIENCE_SECONDS);
+    dprintf(STDOUT_FILENO, "%ld\n", (long)getpid());
+    CHECK(write(ends[1], "", 1) == 1);
     for (;;) pause();
   }
-  dprintf(STDOUT_FILENO, "%ld\n", (long)child);
+  CHECK(read(ends[0], &ready, 1) == 1);
   kill(getpid(), SIGKILL);
 }
 

@@ -254,6 +254,39 @@ static void J2_processesWithDifferentChoices(void) {
   }
 }
 
+static void open_in_place(void *unused) {
+  (void)unused;
+  registry = open_at(kept.path, place, CBR_LEVEL_CALLS);
+}
+
+/* Somebody else locks the database while it is opened, for longer than the
+ * writer waits at once: the place is noted all the same. */
+static void J2_thePlaceIsNotedWhenThereIsTime(void) {
+  const struct timespec while_locked = {0, 400000000};
+  gate read = GATE(RINGS_READ, CBR_NONE, NULL);
+  worker opener;
+  make_scene();
+  kill_one(&kept, true);
+  close_gate(&read);
+  start(&opener, "opener", open_in_place, NULL);
+  await_gate(&read);
+  sqlite3 *database = look_into_(&kept);
+  EQUAL(SQLITE_OK,
+        sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+  open_gate(&read);
+  nanosleep(&while_locked, NULL);
+  EQUAL(SQLITE_OK, sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL));
+  sqlite3_close(database);
+  join(&opener);
+  EQUAL(CBR_CRASH_PROTECTION_ON, statistics_of(registry).crash_protection);
+  EQUAL(2, number_in(&kept, "SELECT count(*) FROM ring_place"));
+  close_registry(registry);
+  reopen(&kept);
+  EQUAL(CALLS, number_in(&kept, "SELECT count(*) FROM call"));
+  EQUAL(0, count_files("", NULL));
+  remove_scene();
+}
+
 /* Both have died, and one opening finds both. */
 static void J2_theDeadOfBothChoices(void) {
   make_scene();
@@ -467,13 +500,17 @@ static void J28_aChildDoesNotKeepItsParentsRings(void) {
 }
 
 static void fork_and_die(void) {
-  char path[96];
+  int ends[2];
+  char path[96], ready;
   live(true);
+  CHECK(pipe(ends) == 0);
   pid_t child = fork();
   if (child == 0) {
     alarm(60);
+    CHECK(write(ends[1], "", 1) == 1);
     for (;;) pause();
   }
+  CHECK(read(ends[0], &ready, 1) == 1);
   snprintf(path, sizeof path, "%.79s.child", kept.path);
   FILE *file = fopen(path, "w");
   CHECK(file && fprintf(file, "%ld", (long)child) > 0);
@@ -662,6 +699,7 @@ int main(int count, char **arguments) {
   TEST(A4_twoHistoriesInOneDirectory);
   TEST(A4_recoveryIsKilledToo);
   TEST(J2_processesWithDifferentChoices);
+  TEST(J2_thePlaceIsNotedWhenThereIsTime);
   TEST(J2_theDeadOfBothChoices);
   TEST(aCopyLeavesTheRings);
   TEST(aRenamedHistoryFindsItsRings);

@@ -505,6 +505,36 @@ static void G11_jumpOutOfADelegate(void) {
   }
 }
 
+/* A delegate that forks: the child goes on behind what was told, and finds
+ * everything to be its parent's. */
+static void fork_inside(delegate *self, char what) {
+  if (what != 'd') return;
+  pid_t child = fork();
+  if (child != 0) {
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    EQUAL(0, status);
+    return;
+  }
+  alarm(20);
+  EXPECT(CBR_E_FORKED, cbr_task_complete(self->task, 0));
+  EXPECT(CBR_E_FORKED, cbr_session_finish(self->session));
+}
+
+static void H1_delegateForks(void) {
+  delegate it = {.act = fork_inside};
+  pid_t parent = getpid();
+  add_delegate(&it, whole);
+  cbr_session session = add_session(&it, CBR_NONE);
+  cbr_task task = add_task(session);
+  (void)cbr_task_data(task, "1", 1);
+  if (getpid() != parent) _exit(failures_of_test != 0);
+  EXPECT(CBR_OK, cbr_task_complete(task, 0));
+  EXPECT(CBR_OK, cbr_session_finish(session));
+  expect_told(&it, "dci");
+  end_delegate(&it);
+}
+
 /* F1: every mixture of finish and cancel, from 1 and 4 threads. */
 enum { ENDERS = 4 };
 static pthread_barrier_t together;
@@ -555,6 +585,95 @@ static void F1_everyMixture(void) {
         EQUAL('i', it.told[it.count - 1]);
         end_delegate(&it);
       }
+}
+
+/* On a queue: nothing is told before it is run. */
+static cbr_queue add_queue(uint32_t kind) {
+  cbr_queue queue = CBR_NONE;
+  cbr_queue_options options = CBR_QUEUE_OPTIONS_INIT;
+  options.label = "main loop";
+  options.kind = kind;
+  EXPECT(CBR_OK, cbr_queue_create(registry, &options, &queue));
+  return queue;
+}
+
+static cbr_session add_queued_session(delegate *self, cbr_queue queue) {
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  options.label = "downloads";
+  options.delegate = self->token;
+  options.queue = queue;
+  EXPECT(CBR_OK, cbr_session_create(registry, &options, &self->session));
+  return self->session;
+}
+
+static void G24_toldOnAQueue(void) {
+  delegate it = {.act = allow};
+  cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+  add_delegate(&it, whole);
+  cbr_session session = add_queued_session(&it, queue);
+  cbr_task task = add_task(session);
+  EXPECT(CBR_OK, cbr_task_respond(task, "200", 3));
+  EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+  EXPECT(CBR_OK, cbr_task_complete(task, 0));
+  EXPECT(CBR_OK, cbr_session_finish(session));
+  expect_told(&it, "");
+  size_t ran;
+  EXPECT(CBR_OK, cbr_queue_run(queue, 0, &ran));
+  expect_told(&it, "rdci");
+  CHECK(!cbr_is_live(session));
+  end_delegate(&it);
+  EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+}
+
+static void G24_toldOnAThread(void) {
+  delegate it = {.act = allow};
+  cbr_queue queue = add_queue(CBR_QUEUE_THREAD);
+  add_delegate(&it, whole);
+  for (int each = 0; each < 20; each++) {
+    cbr_session session = add_queued_session(&it, queue);
+    cbr_task task = add_task(session);
+    EXPECT(CBR_OK, cbr_task_respond(task, NULL, 0));
+    EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+    EXPECT(CBR_OK, cbr_task_complete(task, 0));
+    EXPECT(CBR_OK, cbr_session_finish(session));
+  }
+  CHECK(cbr_queue_finish(queue) >= 0);
+  while (cbr_is_live(queue)) sched_yield();
+  EXPECT(CBR_ALREADY,
+         cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+  EQUAL(20, it.invalid);
+  EQUAL(20, it.complete);
+  EXPECT(CBR_OK, cbr_invalidate_wait(it.token, CBR_REASON_ENDED, CBR_FOREVER));
+}
+
+/* The queue ends first: nobody is told, and all comes to its end. */
+static void G23_queueEndsFirst(void) {
+  for (int way = 0; way < 2; way++) {
+    WITHIN("way %d", way);
+    delegate it = {0};
+    cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+    add_delegate(&it, whole);
+    cbr_session session = add_queued_session(&it, queue);
+    cbr_task task = add_task(session);
+    if (way == 0) EXPECT(CBR_OK, cbr_task_data(task, "1", 1));
+    EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+    if (way == 1) EXPECT(CBR_OK, cbr_task_data(task, "1", 1));
+    CHECK(!cbr_is_live(task));
+    CHECK(!cbr_is_live(session));
+    expect_told(&it, "");
+    end_delegate(&it);
+  }
+  delegate it = {0};
+  cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+  EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+  add_delegate(&it, whole);
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  options.delegate = it.token;
+  options.queue = queue;
+  EXPECT(CBR_E_STALE, cbr_session_create(registry, &options, &it.session));
+  options.queue = it.token;
+  EXPECT(CBR_E_KIND, cbr_session_create(registry, &options, &it.session));
+  end_delegate(&it);
 }
 
 static void G6_failuresTakeNothing(void) {
@@ -668,7 +787,11 @@ int main(void) {
   TEST(G23_successorEndsFirst);
   TEST(G27_neverAnswered);
   TEST(G11_jumpOutOfADelegate);
+  TEST(H1_delegateForks);
   TEST(F1_everyMixture);
+  TEST(G24_toldOnAQueue);
+  TEST(G24_toldOnAThread);
+  TEST(G23_queueEndsFirst);
   TEST(G6_failuresTakeNothing);
   TEST(G1_sessionsRefuseWhatIsNotTheirs);
   TEST(F3_openSessionIsNamed);

@@ -110,6 +110,62 @@ static void G19_deathClearsEverySlot(void) {
   EQUAL(0, statistics_of(registry).live_slots);
 }
 
+/* Slots let go of a token in any order, some before it dies. */
+static void G19_slotsLetGoInAnyOrder(void) {
+  enum { SLOTS = 4 };
+  for (int order = 0; order < SLOTS * SLOTS * SLOTS; order++) {
+    WITHIN("order %d", order);
+    struct counted counted = {0};
+    cbr_token token = add_plain(&counted, CBR_NONE);
+    told told = {0};
+    cbr_token observer = add_observer(&told);
+    cbr_slot slots[SLOTS];
+    for (int each = 0; each < SLOTS; each++) {
+      slots[each] = add_slot("delegate", CBR_NONE);
+      EXPECT(CBR_OK, cbr_slot_set(slots[each], token));
+      EXPECT(CBR_OK, cbr_slot_on_clear(slots[each], observer));
+    }
+    bool has_let_go[SLOTS] = {false};
+    for (int which = order, step = 0; step < 3; step++, which /= SLOTS) {
+      EXPECT(CBR_OK, cbr_slot_set(slots[which % SLOTS], CBR_NONE));
+      has_let_go[which % SLOTS] = true;
+    }
+    int holding = 0;
+    for (int each = 0; each < SLOTS; each++) {
+      EQUAL(has_let_go[each] ? CBR_NONE : token, cbr_slot_get(slots[each]));
+      if (!has_let_go[each]) holding++;
+    }
+    end(token);
+    EQUAL(holding, told.times);
+    for (int each = 0; each < SLOTS; each++) {
+      EQUAL(CBR_NONE, cbr_slot_get(slots[each]));
+      end(slots[each]);
+    }
+    end(observer);
+  }
+}
+
+/* What a slot held that has ended, and what took its place, are strangers. */
+static void G16_endedSlotIsForgotten(void) {
+  struct counted counted = {0};
+  cbr_registry small = open_registry("small", test_level());
+  cbr_token one = add(small, "one", &counted, false, CBR_NONE);
+  cbr_token two = add(small, "two", &counted, false, CBR_NONE);
+  cbr_slot former, slot = CBR_NONE;
+  EXPECT(CBR_OK, cbr_slot_create(small, "former", CBR_NONE, &former));
+  EXPECT(CBR_OK, cbr_slot_set(former, one));
+  end(former);
+  for (int each = 0; each < 5000 && slot_of(slot) != slot_of(former); each++)
+    EXPECT(CBR_OK, cbr_slot_create(small, "slot", CBR_NONE, &slot));
+  EQUAL(slot_of(former), slot_of(slot));
+  EXPECT(CBR_OK, cbr_slot_set(slot, two));
+  end(one);
+  EQUAL(two, cbr_slot_get(slot));
+  end(two);
+  EQUAL(CBR_NONE, cbr_slot_get(slot));
+  close_registry(small);
+}
+
 static void G19_oneShotClearsItsSlot(void) {
   struct counted counted = {0};
   cbr_registration what = CBR_REGISTRATION_INIT;
@@ -291,6 +347,8 @@ int main(void) {
   registry = open_registry("slots", test_level());
   TEST(G19_slotHoldsOneToken);
   TEST(G19_deathClearsEverySlot);
+  TEST(G19_slotsLetGoInAnyOrder);
+  TEST(G16_endedSlotIsForgotten);
   TEST(G19_oneShotClearsItsSlot);
   TEST(G19_slotOfAnInterface);
   TEST(G1_slotsRefuseWhatIsNotTheirs);

@@ -51,8 +51,9 @@ struct Sandbox {
 
   func recover(_ image: RingFileImage) -> RecoveryReport {
     folder.write(image.bytes, to: "a.ring")
-    let report = folder.path.withCString {
-      Recovery.recoverAll(in: $0, database: database)
+    var report = RecoveryReport()
+    folder.path.withCString {
+      Recovery.recoverFiles(in: $0, database: database, report: &report)
     }
     unlink(folder / "a.ring")
     unlink(folder / "a.ring.set-aside")

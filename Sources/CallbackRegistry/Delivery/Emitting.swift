@@ -108,6 +108,7 @@ package enum Emitting {
         throw Access.absent(signal)
       }
       guard handle != Handle.none else { return nil }
+      Hook.listRead.reached(signal)
       guard let pin = thread.pin(handle) else { throw .noMemory }
       cbr_light_fence()
       let listSlot = Table.knownSlot(of: handle)
@@ -142,56 +143,140 @@ package enum Emitting {
     let count = list.pointee.count.load(ordering: .acquiring)
     let mode = pinned.signal.pointee.mode.load(ordering: .relaxed)
     guard mode & Mode.blocked == 0 else {
-      result.blocked = UInt64(count)
+      result.blocked = UInt64(list.countLive(ofFirst: count))
       return .ok
     }
+    let cell = thread.handlerCell
+    defer { if let cell { thread.closeHandlerCell(cell) } }
     var gone = 0
     for index in 0..<count {
       let entry = list.pointee.entries[index]
-      var call = CallRecord.empty
-      switch thread.enterHandler(entry, call: &call) {
-      case .ok: break
+      let turn = give(what, entry, thread: thread, cell: cell)
+      switch turn {
+      case .called: result.called += 1
+      case .blocked: result.blocked += 1
+      case .queued: result.queued += 1
+      case .refused: result.refused += 1
+      case .gone: gone += 1
       case .stopped:
-        result.blocked += 1
-        continue
-      case .noMemory: return thread.fail(.noMemory, about: entry.token)
-      case .pending:
-        let status = Queues.post(
-          entry, argument: what.argument, thread: thread)
-        guard ThreadPointer.current == thread else { return .forked }
-        switch status {
-        case .ok: result.queued += 1
-        case .stale: gone += 1
-        default: result.refused += 1
-        }
-        continue
-      default:
-        gone += 1
-        continue
-      }
-      result.called += 1
-      let function = unsafeBitCast(call.function, to: Handler?.self)
-      var answer =
-        function?(call.context, what.argument) ?? Disposition.goOn
-      if let combine = what.combine {
-        answer = combine(what.context, what.argument, entry.token, answer)
-      }
-      // A handler has forked: in the child nothing is the thread's any more.
-      guard ThreadPointer.current == thread else { return .forked }
-      if answer == Disposition.disconnect {
-        _ = Ending.end(entry.token, reason: Reason.ended, waitingUntil: nil)
-      }
-      if thread.leave(&call) == .claimed {
-        Finishing.finish(entry.token, thread: thread)
-      }
-      if answer != Disposition.goOn, answer != Disposition.disconnect {
+        result.called += 1
         result.stoppedBy = entry.token
         return .stopped
+      case .forked: return .forked
+      case .noMemory: return thread.fail(.noMemory, about: entry.token)
       }
     }
     if gone >= 16, gone * 2 > count { Signals.tidy(what.signal, thread) }
     let word = pinned.signal.pointee.word.load(ordering: .acquiring)
     return word == what.signal ? .ok : .stopped
+  }
+}
+
+/// What became of one handler's turn.
+private enum HandlerTurn {
+  case called
+  case stopped
+  case blocked
+  case queued
+  /// Its queue has not taken the message.
+  case refused
+  case gone
+  case forked
+  case noMemory
+}
+
+extension Emitting {
+  @inline(__always)
+  private static func give(
+    _ what: EmissionRequest, _ entry: ConnectionList.Entry,
+    thread: ThreadPointer, cell: UInt32?
+  ) -> HandlerTurn {
+    guard let cell else { return callFully(what, entry, thread: thread) }
+    switch thread.enterPlainHandler(
+      entry.token, slot: entry.slot, cell: cell)
+    {
+    case .entered(let mode):
+      return callPlain(what, entry, mode, thread: thread, cell: cell)
+    case .other: return callFully(what, entry, thread: thread)
+    case .claimed:
+      Finishing.finish(entry.token, thread: thread)
+      return .gone
+    }
+  }
+
+  /// Calls a handler that the short way has entered.
+  @inline(__always)
+  private static func callPlain(
+    _ what: EmissionRequest, _ entry: ConnectionList.Entry, _ mode: UInt32,
+    thread: ThreadPointer, cell: UInt32
+  ) -> HandlerTurn {
+    let turn = call(
+      what, entry, entry.slot.pointee.function, entry.slot.pointee.context,
+      thread: thread)
+    guard turn != .forked else { return turn }
+    let departure = thread.leavePlainHandler(
+      entry.token, slot: entry.slot, cell: cell, mode: mode)
+    if departure == .claimed { Finishing.finish(entry.token, thread: thread) }
+    return turn
+  }
+
+  /// Gives a turn to any handler.
+  @inline(never)
+  private static func callFully(
+    _ what: EmissionRequest, _ entry: ConnectionList.Entry,
+    thread: ThreadPointer
+  ) -> HandlerTurn {
+    var record = CallRecord.empty
+    switch thread.enterHandler(entry, call: &record) {
+    case .ok: break
+    case .stopped: return .blocked
+    case .pending: return post(what, entry, thread: thread)
+    case .noMemory: return .noMemory
+    default: return .gone
+    }
+    let turn = call(
+      what, entry, record.function, record.context, thread: thread)
+    guard turn != .forked else { return turn }
+    if thread.leave(&record) == .claimed {
+      Finishing.finish(entry.token, thread: thread)
+    }
+    return turn
+  }
+
+  /// Leaves the call to the handler's queue.
+  private static func post(
+    _ what: EmissionRequest, _ entry: ConnectionList.Entry,
+    thread: ThreadPointer
+  ) -> HandlerTurn {
+    let status = Queues.post(entry, argument: what.argument, thread: thread)
+    // Copying the argument may have forked.
+    guard ThreadPointer.current == thread else { return .forked }
+    switch status {
+    case .ok: return .queued
+    case .stale: return .gone
+    default: return .refused
+    }
+  }
+
+  @inline(__always)
+  private static func call(
+    _ what: EmissionRequest, _ entry: ConnectionList.Entry,
+    _ function: UnsafeRawPointer?, _ context: UnsafeMutableRawPointer?,
+    thread: ThreadPointer
+  ) -> HandlerTurn {
+    let handler = unsafeBitCast(function, to: Handler?.self)
+    var answer = handler?(context, what.argument) ?? Disposition.goOn
+    if let combine = what.combine {
+      answer = combine(what.context, what.argument, entry.token, answer)
+    }
+    // A handler has forked: in the child nothing is the thread's any more.
+    guard ThreadPointer.current == thread else { return .forked }
+    if answer == Disposition.goOn { return .called }
+    if answer == Disposition.disconnect {
+      _ = Ending.end(entry.token, reason: Reason.ended, waitingUntil: nil)
+      return .called
+    }
+    return .stopped
   }
 }
 

@@ -76,13 +76,19 @@ extension Queues {
     return .ok
   }
 
-  /// Destroys what was handed over; false in a forked child.
+  /// Destroys what was handed over, and delivers for sessions; false in a
+  /// forked child.
   private static func runErrands(_ queue: borrowing PinnedQueue) -> Bool {
     guard queue.record.hasErrands,
       let access = try? Access.of(
         queue.handle, thread: queue.thread, bySpare: true)
     else { return true }
     Finishing.finish(queue.record.takeErrands(), access)
+    while ThreadPointer.current == queue.thread,
+      let (handle, step) = queue.record.takeWanted()
+    {
+      step(handle)
+    }
     return ThreadPointer.current == queue.thread
   }
 

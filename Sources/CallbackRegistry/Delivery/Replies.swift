@@ -107,6 +107,7 @@ package enum Replies {
         return nil
       }
       task = Table.knownDetail(at: index).pointee.typeTag
+      guard task != Handle.none else { return .kind }
       // One that was cancelled goes unanswered.
       guard registry.task(task, isLive: false)?.pointee.completion != nil
       else { return .closed }

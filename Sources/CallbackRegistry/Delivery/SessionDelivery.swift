@@ -29,23 +29,70 @@ struct SessionDelivery {
   private let registry: RegistryPointer
   private let thread: ThreadPointer
 
-  /// Delivers all that a session has, after something else if that is given.
+  /// Sees to it that all is delivered that a session has: here, or on its
+  /// queue.
   ///
   /// The caller has begun to deliver; when it returns the session may be gone.
+  static func run(_ session: SessionPointer, _ access: borrowing Access) {
+    let queue = session.pointee.queue
+    guard queue == Handle.none || session.pointee.isMute else {
+      return hand(session, to: queue, access)
+    }
+    SessionDelivery(session, access).deliverAll()
+  }
+
+  /// Tells of data at once, and then of all that there is.
   static func run(
     _ session: SessionPointer, _ access: borrowing Access,
-    first: (SessionDelivery) -> Void = { _ in }
+    tellingFirst task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
   ) {
-    let delivery = SessionDelivery(
-      session: session, registry: access.registry, thread: access.thread)
-    first(delivery)
+    let delivery = SessionDelivery(session, access)
+    guard delivery.tellDirectly(task, bytes, size: size) != .forked else {
+      return
+    }
     delivery.deliverAll()
+  }
+
+  /// Delivers on the queue, by the thread that delivers there; or to nobody
+  /// when the queue has ended.
+  static func runOnQueue(
+    _ session: SessionPointer, isLive: Bool, _ access: borrowing Access
+  ) {
+    if !isLive { mute(session, access) }
+    SessionDelivery(session, access).deliverAll()
+  }
+
+  private static func hand(
+    _ session: SessionPointer, to queue: UInt64, _ access: borrowing Access
+  ) {
+    if let pinned = try? PinnedQueue(queue, thread: access.thread) {
+      let record = UnsafeMutableRawPointer(session)
+        .assumingMemoryBound(to: RecordHeader.self)
+      return pinned.record.add(wanted: record)
+    }
+    mute(session, access)
+    SessionDelivery(session, access).deliverAll()
+  }
+
+  /// The queue has ended, and with it all that the session could tell.
+  private static func mute(
+    _ session: SessionPointer, _ access: borrowing Access
+  ) {
+    access.registry.pointee.lock.locked {
+      session.pointee.isMute = true
+      _ = session.cancel(reason: Reason.queueEnded)
+    }
+  }
+
+  private init(_ session: SessionPointer, _ access: borrowing Access) {
+    self.session = session
+    registry = access.registry
+    thread = access.thread
   }
 
   /// Goes on for a thread that has jumped out of what it was telling.
   static func resume(_ session: SessionPointer, _ access: borrowing Access) {
-    let delivery = SessionDelivery(
-      session: session, registry: access.registry, thread: access.thread)
+    let delivery = SessionDelivery(session, access)
     if let event = session.pointee.current {
       guard delivery.conclude(event, .ok) else { return }
     }
@@ -55,7 +102,9 @@ struct SessionDelivery {
   private func deliverAll() {
     while true {
       let event = registry.pointee.lock.locked { session.takeEvent() }
-      guard let event, conclude(event, tell(event)) else { return }
+      guard let event else { return }
+      let status = tell(event)
+      guard status != .forked, conclude(event, status) else { return }
     }
   }
 
@@ -95,6 +144,10 @@ struct SessionDelivery {
     _ delegate: SessionDelegate, _ kind: SessionEventKind,
     inside handle: UInt64, _ body: (CallRecord) -> Void
   ) -> Status {
+    guard !session.pointee.isMute else {
+      recordUndelivered(kind, handle, delegate)
+      return .closed
+    }
     var call = CallRecord.empty
     let status = Entering.enterFully(
       delegate.token, .method(Sessions.interface, kind.method), call: &call)
@@ -104,6 +157,8 @@ struct SessionDelivery {
     }
     let pin = thread.pinSpare(handle)
     body(call)
+    // A delegate has forked: in the child nothing is the thread's any more.
+    guard ThreadPointer.current == thread else { return .forked }
     if let pin { Entering.withdraw(pin, handle, thread: thread) }
     _ = Leaving.leave(&call)
     return status
@@ -147,10 +202,12 @@ struct SessionDelivery {
   }
 
   /// Tells of data that has not been copied.
-  func tellDirectly(
+  private func tellDirectly(
     _ task: TaskPointer, _ bytes: UnsafeRawPointer, size: Int
-  ) {
-    concludeData(task, size: size, tellData(task, bytes, size: size))
+  ) -> Status {
+    let status = tellData(task, bytes, size: size)
+    if status != .forked { concludeData(task, size: size, status) }
+    return status
   }
 
   private func tellData(

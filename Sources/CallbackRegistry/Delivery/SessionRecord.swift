@@ -113,6 +113,10 @@ package struct SessionRecord {
 
   var header: RecordHeader
   let delegate: SessionDelegate
+  /// Where its delegate is told; none: on the thread that makes an event.
+  let queue: UInt64
+  /// Its queue has ended: nobody is told any more.
+  var isMute = false
   var stage = Stage.open
   var reason: UInt32 = 0
   var firstTask: TaskPointer?
@@ -125,11 +129,12 @@ package struct SessionRecord {
   var terminal: SessionEventPointer?
 
   init(
-    header: RecordHeader, delegate: SessionDelegate,
+    header: RecordHeader, delegate: SessionDelegate, queue: UInt64,
     terminal: SessionEventPointer
   ) {
     self.header = header
     self.delegate = delegate
+    self.queue = queue
     self.terminal = terminal
   }
 }

@@ -93,7 +93,8 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
   func beginDelivering() -> Bool {
     let session = pointee.session
     guard pointee.stage == .open, !session.pointee.isDelivering,
-      session.pointee.events.first == nil
+      session.pointee.events.first == nil,
+      session.pointee.queue == Handle.none
     else { return false }
     session.pointee.isDelivering = true
     return true

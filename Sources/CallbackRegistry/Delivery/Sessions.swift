@@ -10,6 +10,7 @@ package struct SessionRequest {
   package var label: UnsafePointer<CChar>?
   package var owner: UInt64 = Handle.none
   package var delegate: UInt64 = Handle.none
+  package var queue: UInt64 = Handle.none
   package var file: UnsafePointer<CChar>?
   package var line: UInt32 = 0
 
@@ -42,6 +43,7 @@ package enum Sessions {
         what.file, "file", limit: TextLimit.file, rule: .path)
       try Registering.checkForm(ofOwner: what.owner, thread: thread)
       let access = try Access.registry(handle, thread: thread)
+      try check(queue: what.queue, in: access.registry, thread: thread)
       let delegate = try SessionDelegate.take(
         what.delegate, in: access.registry)
       do throws(Status) {
@@ -84,11 +86,12 @@ package enum Sessions {
           to: SessionRecord(
             header: RecordHeader(
               handle: handle, ended: { Sessions.ended($0) },
+              wanted: { Sessions.deliver($0) },
               abandoned: { Sessions.resume($0) },
               free: {
                 $0.assumingMemoryBound(to: SessionRecord.self).destroy()
               }),
-            delegate: delegate, terminal: terminal))
+            delegate: delegate, queue: what.queue, terminal: terminal))
         slot.pointee.body = UnsafeMutableRawPointer(record)
         // Its own, until the terminal event has been delivered.
         Protocol.addLease(slot, handle: handle)
@@ -98,6 +101,21 @@ package enum Sessions {
       Memory.release(holder)
       Memory.release(terminal)
       throw error
+    }
+  }
+
+  private static func check(
+    queue: UInt64, in registry: RegistryPointer, thread: ThreadPointer
+  ) throws(Status) {
+    guard queue != Handle.none else { return }
+    guard Handle.isWellFormed(queue) else {
+      throw thread.invalid("queue is not a handle")
+    }
+    let status =
+      Handle.kind(of: queue) == .queue
+      ? registry.pointee.lock.locked { registry.check(queue) } : .kind
+    guard status == .ok else {
+      throw thread.toThrow(thread.fail(status, about: queue))
     }
   }
 
@@ -146,6 +164,21 @@ package enum Sessions {
   /// The session's handle was ended: its tasks are cancelled.
   private static func ended(_ handle: UInt64) {
     stop(handle, reason: nil)
+  }
+
+  /// The session's turn has come on its queue, or that has ended.
+  private static func deliver(_ handle: UInt64) {
+    guard let thread = ThreadPointer.current,
+      let access = try? Access.of(handle, thread: thread, bySpare: true)
+    else { return }
+    let registry = access.registry
+    let session = registry.pointee.lock.locked {
+      registry.session(handle, isLive: false)
+    }
+    guard let session else { return }
+    let queue = session.pointee.queue
+    let word = Table.slot(of: queue)?.pointee.word.load(ordering: .acquiring)
+    SessionDelivery.runOnQueue(session, isLive: word == queue, access)
   }
 
   /// A thread has jumped out of what it told the delegate: it goes on with

@@ -221,9 +221,8 @@ package enum Tasks {
     }
     guard status == .ok, let session else { throw status }
     if let direct {
-      SessionDelivery.run(session, access) { delivery in
-        delivery.tellDirectly(direct, bytes, size: size)
-      }
+      SessionDelivery.run(
+        session, access, tellingFirst: direct, bytes, size: size)
     } else if registry.pointee.lock.locked({ session.beginDelivering() }) {
       SessionDelivery.run(session, access)
     }

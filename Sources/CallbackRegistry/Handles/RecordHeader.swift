@@ -3,26 +3,32 @@
 /// A step of a layer above, which is given a handle that is dead or not.
 package typealias HandleStep = @convention(c) (UInt64) -> Void
 
-/// What the record of a session or task begins with: what there is to do when
+/// What the record of a session, task or completion begins with: what there is to do when
 /// its handle is ended, and when nothing is inside it any more.
 package struct RecordHeader {
   package let handle: UInt64
   /// Is run by the thread that ended the handle, outside of every lock, when
   /// what it ended has been settled.
   package let ended: HandleStep
+  /// Is run by the thread that delivers for the queue that it is wanted on, or
+  /// finds that queue ended.
+  package let wanted: HandleStep?
   /// Is run by a thread that has jumped out of the handle, or ends inside it.
   package let abandoned: HandleStep
   /// Frees the record, under the lock of its registry.
   package let free: @convention(c) (UnsafeMutableRawPointer) -> Void
   fileprivate var next: RecordHeaderPointer?
+  fileprivate var nextWanted: RecordHeaderPointer?
 
   package init(
     handle: UInt64, ended: @escaping HandleStep,
+    wanted: HandleStep? = nil,
     abandoned: @escaping HandleStep,
     free: @escaping @convention(c) (UnsafeMutableRawPointer) -> Void
   ) {
     self.handle = handle
     self.ended = ended
+    self.wanted = wanted
     self.abandoned = abandoned
     self.free = free
   }
@@ -64,8 +70,34 @@ package struct EndedRecords {
   }
 }
 
+/// Records that wait to be delivered for, in order; each is there once, and
+/// stays until that has been done.
+package struct WantedRecords {
+  private var first: RecordHeaderPointer?
+  private var last: RecordHeaderPointer?
+
+  package init() {}
+
+  package var isEmpty: Bool { first == nil }
+
+  package mutating func append(_ record: RecordHeaderPointer) {
+    record.pointee.nextWanted = nil
+    if let last { last.pointee.nextWanted = record } else { first = record }
+    last = record
+  }
+
+  package mutating func takeFirst() -> (handle: UInt64, step: HandleStep)? {
+    guard let taken = first, let step = taken.pointee.wanted else {
+      return nil
+    }
+    first = taken.pointee.nextWanted
+    if first == nil { last = nil }
+    return (taken.pointee.handle, step)
+  }
+}
+
 extension UnsafeMutablePointer where Pointee == Slot {
-  /// Of a session or task.
+  /// Of a session, a task, or a reply that is a completion.
   package var recordHeader: RecordHeaderPointer? {
     pointee.body?.assumingMemoryBound(to: RecordHeader.self)
   }
@@ -73,7 +105,7 @@ extension UnsafeMutablePointer where Pointee == Slot {
   /// The same, where the slot is one's.
   package func recordHeaderIfAny(of handle: UInt64) -> RecordHeaderPointer? {
     switch Handle.kind(of: handle) {
-    case .session, .task: recordHeader
+    case .session, .task, .reply: recordHeader
     default: nil
     }
   }

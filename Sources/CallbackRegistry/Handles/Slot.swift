@@ -18,11 +18,12 @@
 //   attempts  added to by whoever moves counts out of a thread's cells; of a
 //             slot or signal stored (releasing) under the registry's lock, of
 //             a queue under that of the queue
-//   function, context, destroy, body, typeTag, ...: plain; written before the
-//             word is published (releasing), read between a successful enter
-//             and its leave, or under the registry's lock
-//   owner     stored under the registry's lock; loaded (relaxed) by whoever
-//             asks what a pinned handle belongs to
+//   function, context, destroy, body, ...: plain; written before the word is
+//             published (releasing), read between a successful enter and its
+//             leave, or under the registry's lock
+//   owner, tag: stored under the registry's lock; loaded (relaxed) by whoever
+//             asks what a pinned handle belongs to, when it may be pinned no
+//             longer
 //   next, previous: guarded by the registry's lock
 //   chain     belongs to the one thread that marked the slot dying, until it
 //             marks it draining; or, while parked, to the registry's lock
@@ -54,9 +55,7 @@ package struct Slot: ~Copyable {
 }
 
 package struct SlotDetail: ~Copyable {
-  /// A token's type tag, the signal of a connection, the address of an owner's
-  /// object, or the token that a lease holds.
-  package var typeTag: UInt64 = 0
+  private let tag = Atomic<UInt64>(0)
   package var registeredTime: UInt64 = 0
   package var endedTime: UInt64 = 0
   /// A token's calls that were counted elsewhere, the token that a slot holds,
@@ -70,6 +69,13 @@ package struct SlotDetail: ~Copyable {
   package let link = Atomic<UInt32>(Slot.noIndex)
 
   package init() {}
+
+  /// A token's type tag, the signal of a connection, the address of an owner's
+  /// object, or the token that a lease holds.
+  package var typeTag: UInt64 {
+    get { tag.load(ordering: .relaxed) }
+    nonmutating set { tag.store(newValue, ordering: .relaxed) }
+  }
 }
 
 extension UnsafeMutablePointer where Pointee == Slot {

@@ -45,7 +45,7 @@ extension UnsafeMutablePointer where Pointee == History {
     in directory: UnsafePointer<CChar>, _ database: Database
   ) {
     if makeRingFile(in: directory) {
-      if (try? notePlace(in: database)) != nil { return }
+      if notePlacePatiently(in: database) { return }
       recorder.pointee.file.take()?.close()
       _ = pointee.ringPath.map { cbr_file_remove($0) }
       Memory.release(pointee.ringPath)
@@ -57,6 +57,21 @@ extension UnsafeMutablePointer where Pointee == History {
       recorded
       """,
       code: 0, database: database)
+  }
+
+  /// Waits for somebody else's transaction as long as opening the database
+  /// does.
+  private func notePlacePatiently(in database: Database) -> Bool {
+    let deadline = Deadline.after(2_000_000_000)
+    while true {
+      do throws(DatabaseError) {
+        try notePlace(in: database)
+        return true
+      } catch {
+        guard error.isBusy, !deadline.hasPassed else { return false }
+        cbr_pause(1_000_000)
+      }
+    }
   }
 
   /// Says in a database that the run's rings survive a crash, and where they

@@ -91,7 +91,8 @@ enum Recovery {
     }
   }
 
-  private static func recoverFiles(
+  /// Recovers all that is in a directory.
+  static func recoverFiles(
     in directory: UnsafePointer<CChar>, database: Database,
     report: inout RecoveryReport
   ) {

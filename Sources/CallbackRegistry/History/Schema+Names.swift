@@ -75,7 +75,7 @@ extension Schema {
       (0, 'no reason given'), (1, 'ended'), (2, 'owner died'),
       (3, 'object died'), (4, 'registry closed'), (5, 'consumed'),
       (6, 'replaced'), (7, 'cancelled'), (8, 'timed out'), (9, 'unloaded'),
-      (10, 'delegate died');
+      (10, 'delegate died'), (11, 'queue ended');
 
     CREATE TABLE loss_cause (cause INTEGER PRIMARY KEY, name TEXT NOT NULL)
       STRICT;

@@ -43,11 +43,12 @@ package enum Hook: Int32 {
   case ringsRemoved = 32
   case segmentAdded = 33
   case rowsPurged = 34
-  case messagePosted = 35
-  case posterBlocked = 36
-  case messageTaken = 37
-  case deliveryEnding = 38
-  case messageDropped = 39
+  case listRead = 35
+  case messagePosted = 36
+  case posterBlocked = 37
+  case messageTaken = 38
+  case deliveryEnding = 39
+  case messageDropped = 40
 
   @inline(__always)
   package func reached(_ handle: UInt64) {

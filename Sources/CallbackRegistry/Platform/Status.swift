@@ -113,6 +113,7 @@ package enum Reason {
   package static let timedOut: UInt32 = 8
   package static let unloaded: UInt32 = 9
   package static let delegateDied: UInt32 = 10
+  package static let queueEnded: UInt32 = 11
   package static let user: UInt32 = 1000
 }
 
@@ -131,6 +132,7 @@ extension Reason {
     case timedOut: "timed out"
     case unloaded: "unloaded"
     case delegateDied: "delegate died"
+    case queueEnded: "queue ended"
     default: nil
     }
   }

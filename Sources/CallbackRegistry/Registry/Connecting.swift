@@ -123,20 +123,10 @@ extension ConnectionListPointer {
   fileprivate static func make(
     from former: ConnectionListPointer?, adding new: ConnectionList.Entry?
   ) -> ConnectionListPointer? {
-    let kept = (former?.liveCount ?? 0) + (new == nil ? 0 : 1)
+    let live = former.map { $0.countLive(ofFirst: $0.ownCount) } ?? 0
+    let kept = live + (new == nil ? 0 : 1)
     guard let list = make(capacity: Swift.max(4, 2 * kept)) else { return nil }
     list.fill(from: former, adding: new)
     return list
-  }
-
-  private var liveCount: Int {
-    var count = 0
-    for index in 0..<ownCount {
-      let entry = pointee.entries[index]
-      if entry.slot.pointee.word.load(ordering: .relaxed) == entry.token {
-        count += 1
-      }
-    }
-    return count
   }
 }

@@ -43,7 +43,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         endedTime: detail.pointee.endedTime,
         endedThread: detail.pointee.endedThread,
         endReason: detail.pointee.endReason.load(ordering: .relaxed),
-        leases: slot.pointee.leases.load(ordering: .relaxed),
+        // A signal's are its connections.
+        leases: kind == .token
+          ? slot.pointee.leases.load(ordering: .relaxed) : 0,
         typeTag: detail.pointee.typeTag)
     }
   }

@@ -84,13 +84,7 @@ package enum Ending {
     var cleared = chain.takeCleared()
     var ended = chain.takeEnded()
     defer {
-      while let (handle, step) = ended.takeFirst() {
-        step(handle)
-        let slot = Table.knownSlot(at: Handle.index(of: handle))
-        if Protocol.dropLease(slot, handle: handle) == .claimed {
-          Finishing.finish(handle, access)
-        }
-      }
+      runSteps(&ended, access)
       registry.tell(&cleared, thread: thread)
     }
     let isParkable =
@@ -106,6 +100,26 @@ package enum Ending {
     settle(chain, access)
     if handle == registry.pointee.handle { Finishing.closeIfEmpty(access) }
     return .marked
+  }
+
+  /// Runs the steps that ended records have of their own.
+  static func runSteps(
+    _ ended: inout EndedRecords, _ access: borrowing Access
+  ) {
+    while let (handle, step) = ended.takeFirst() {
+      let thread = access.thread
+      let slot = Table.knownSlot(at: Handle.index(of: handle))
+      // A pin instead of the lease: who jumps out of the step leaves it.
+      let pin = thread.pinSpare(handle)
+      if pin != nil { _ = Protocol.dropLease(slot, handle: handle) }
+      step(handle)
+      guard ThreadPointer.current == thread else { return }
+      if let pin {
+        Entering.withdraw(pin, handle, thread: thread)
+      } else if Protocol.dropLease(slot, handle: handle) == .claimed {
+        Finishing.finish(handle, access)
+      }
+    }
   }
 
   /// Tells whether a dead handle is quiescent, waiting for it if asked to.
@@ -351,7 +365,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       clearHolders(of: word, slot: slot, reason: reason, into: &chain)
     case .slot: letGo(slot)
     case .queue: slot.queueRecord?.stop()
-    case .session, .task:
+    case .session, .task, .reply:
       guard let record = slot.recordHeader else { break }
       // Until its step has been run.
       Protocol.addLease(slot, handle: word)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// What is to be done on a queue besides its messages, and outside of its bounds:
+// destroys, and sessions that have something to deliver.
+//
 // Destroys that are to run on a queue (G7). Whoever claims such a token hands
 // its slot, which is destroying and nobody else's, over to the queue: it becomes
 // the first of a stack, linked through `chain`, whose top is the `link` of the
@@ -46,10 +49,35 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     Table.knownDetail(at: Handle.index(of: pointee.handle))
   }
 
+  package var hasErrands: Bool { hasDestroys || hasWanted }
+
   /// None before it has a handle: its thread may be there earlier.
-  package var hasErrands: Bool {
+  private var hasDestroys: Bool {
     pointee.handle != Handle.none
       && top.pointee.link.load(ordering: .relaxed) != Slot.noIndex
+  }
+
+  private var hasWanted: Bool {
+    pointee.isWanted.load(ordering: .relaxed)
+  }
+
+  /// Adds a record that is to be delivered for, and wakes who delivers.
+  package func add(wanted record: RecordHeaderPointer) {
+    pointee.monitor.locked {
+      pointee.wanted.append(record)
+      pointee.isWanted.store(true, ordering: .relaxed)
+      wakeConsumer()
+    }
+  }
+
+  /// Takes what is to be done for the first one of these.
+  package func takeWanted() -> (handle: UInt64, step: HandleStep)? {
+    guard hasWanted else { return nil }
+    return pointee.monitor.locked {
+      let taken = pointee.wanted.takeFirst()
+      pointee.isWanted.store(!pointee.wanted.isEmpty, ordering: .relaxed)
+      return taken
+    }
   }
 
   /// Adds an errand, and wakes who delivers.
@@ -68,7 +96,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
   /// Takes all errands, in the order in which they came.
   package func takeErrands() -> Chain {
     var errands = Chain()
-    guard hasErrands else { return errands }
+    guard hasDestroys else { return errands }
     let first = top.pointee.link.exchange(Slot.noIndex, ordering: .acquiring)
     var former = Slot.noIndex
     var index = first

@@ -74,6 +74,9 @@ package enum Finishing {
       if let errands = slot.queueRecord?.takeErrands() {
         finish(errands, access)
       }
+      while let (handle, step) = slot.queueRecord?.takeWanted() {
+        step(handle)
+      }
       if let pin { access.thread.unpin(pin) }
     }
     if let destroy {
@@ -104,7 +107,7 @@ package enum Finishing {
     case .signal: slot.signalRecord?.destroy()
     case .list: slot.connectionList?.destroy()
     case .queue: slot.queueRecord?.destroy()
-    case .session, .task:
+    case .session, .task, .reply:
       if let record = slot.recordHeader { record.pointee.free(record) }
     default: break
     }

@@ -135,6 +135,8 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       else { continue }
       let function = unsafeBitCast(call.function, to: SlotObserver?.self)
       function?(call.context, told.slot, told.token)
+      // The observer has forked: in the child nothing is the thread's any more.
+      guard ThreadPointer.current == thread else { return }
       _ = Leaving.leave(&call)
     }
   }

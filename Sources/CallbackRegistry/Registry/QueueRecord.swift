@@ -67,6 +67,8 @@ package struct QueueRecord: ~Copyable {
   package let stale = Atomic<UInt64>(0)
   package let refused = Atomic<UInt64>(0)
   package let blocked = Atomic<UInt32>(0)
+  /// Whether something is in `wanted`; stored under the monitor.
+  package let isWanted = Atomic<Bool>(false)
 
   package var registry: RegistryPointer?
   package var handle = Handle.none
@@ -80,6 +82,8 @@ package struct QueueRecord: ~Copyable {
   var stolen: UInt64 = 0
   /// Full posts that do without a search for dead tokens.
   var skips: UInt64 = 0
+  /// Sessions that have something to deliver.
+  var wanted = WantedRecords()
   var drops = DropRun()
   /// What the history was told last, as a sum that only grows.
   var toldProgress: UInt64?

@@ -84,10 +84,7 @@ package enum Registering {
         new.mode |= Mode.connection
         if place.delivery.queue != Handle.none { new.mode |= Mode.queued }
       }
-      if what.destroy != nil, what.queue != Handle.none {
-        new.mode |= Mode.destroyedOnQueue
-        new.queue = what.queue
-      }
+      new.destroy(what)
       new.place = place
       try registry.add(new, access, out: out) { slot, detail, _ in
         slot.pointee.function = what.function ?? UnsafeRawPointer(methods)
@@ -199,6 +196,13 @@ struct NewSlot {
   var queue: UInt64 = Handle.none
   /// Asked with the lock held, when all else has been found to be right.
   var isAllowed: ((RegistryPointer) -> Bool)?
+
+  /// Says where its context is destroyed.
+  mutating func destroy(_ what: RegistrationRequest) {
+    guard what.destroy != nil, what.queue != Handle.none else { return }
+    mode |= Mode.destroyedOnQueue
+    queue = what.queue
+  }
 
   /// What the history is told of the mode: level 16 | flags 16, the numbers
   /// being those of C.

@@ -107,6 +107,18 @@ extension UnsafeMutablePointer where Pointee == ConnectionList {
 
   var ownCount: Int { pointee.count.load(ordering: .relaxed) }
 
+  /// How many of the connections that were there are live.
+  func countLive(ofFirst count: Int) -> Int {
+    var live = 0
+    for index in 0..<count {
+      let entry = pointee.entries[index]
+      if entry.slot.pointee.word.load(ordering: .relaxed) == entry.token {
+        live += 1
+      }
+    }
+    return live
+  }
+
   /// Adds one at the end, where there is room.
   func append(_ entry: ConnectionList.Entry) {
     let count = ownCount

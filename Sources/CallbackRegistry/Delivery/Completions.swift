@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A completion is a reply that stands alone: a callback that is called exactly
+// once, with what is sent or, when nothing ever is, with what was stated when
+// it was made (G27). It is called by the step of its end, whatever ended it; so
+// there is one place that calls it, and it is there once.
+//
+// `result` is written under the registry's lock by whoever sends, before the
+// handle is marked, and read by the step.
+// Tried to break by: Tests/C (completions.c).
+
+import Synchronization
+
+package typealias Completed =
+  @convention(c) (
+    UnsafeMutableRawPointer?, Int32, UnsafeMutableRawPointer?
+  ) -> Void
+
+struct CompletionRecord {
+  var header: RecordHeader
+  var error: Int32
+  var value: UnsafeMutableRawPointer?
+}
+
+typealias CompletionPointer = UnsafeMutablePointer<CompletionRecord>
+
+package enum Completions {
+  /// Makes a completion.
+  ///
+  /// On failure nothing is taken (G6).
+  package static func create(
+    in handle: UInt64, _ what: RegistrationRequest, defaultError: Int32,
+    out: UnsafeMutablePointer<UInt64>
+  ) -> Status {
+    out.pointee = Handle.none
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .registry)
+      guard what.interface == nil, what.typeTag == 0, what.flags == 0 else {
+        throw thread.invalid(
+          "a completion has no interface, no type_tag and no flags")
+      }
+      try Registering.validate(what, thread: thread)
+      let access = try Access.registry(handle, thread: thread)
+      try create(what, defaultError, access, out: out)
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  private static func create(
+    _ what: RegistrationRequest, _ defaultError: Int32,
+    _ access: borrowing Access, out: UnsafeMutablePointer<UInt64>
+  ) throws(Status) {
+    let registry = access.registry
+    let origin = try registry.internOrigin(
+      label: what.label, file: what.file, line: what.line)
+    guard let record = Memory.allocate(CompletionRecord.self) else {
+      throw .noMemory
+    }
+    var new = NewSlot(
+      kind: .reply, origin: origin, owner: what.owner,
+      mode: Mode.notCallable | registry.level.mode, thread: access.thread)
+    new.destroy(what)
+    do throws(Status) {
+      try registry.add(new, access, out: out) { slot, _, handle in
+        record.initialize(
+          to: CompletionRecord(
+            header: RecordHeader(
+              handle: handle, ended: { Completions.ended($0) },
+              abandoned: { _ in },
+              free: { Memory.release($0) }),
+            error: defaultError, value: nil))
+        slot.pointee.body = UnsafeMutableRawPointer(record)
+        slot.pointee.function = what.function
+        slot.pointee.context = what.context
+        slot.pointee.destroy = what.destroy
+      }
+    } catch {
+      Memory.release(record)
+      throw error
+    }
+  }
+
+  /// Completes: the first one counts.
+  package static func send(
+    _ handle: UInt64, error: Int32, value: UnsafeMutableRawPointer?
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .reply)
+      let access = try Access.of(handle, thread: thread)
+      let registry = access.registry
+      let slot = Table.knownSlot(at: Handle.index(of: handle))
+      var chain = Chain()
+      let status: Status? = registry.pointee.lock.locked {
+        guard slot.pointee.word.load(ordering: .relaxed) == handle else {
+          return nil
+        }
+        guard let record = slot.completion else { return .kind }
+        record.pointee.error = error
+        record.pointee.value = value
+        _ = registry.mark(
+          handle, slot: slot, reason: Reason.consumed, thread: thread,
+          time: Ticks.now, into: &chain)
+        return .ok
+      }
+      guard status == .ok else {
+        throw status ?? Entering.reason(of: handle, slot)
+      }
+      registry.recordEnded(chain, thread: thread)
+      var ended = chain.takeEnded()
+      Ending.settle(chain, access)
+      Ending.runSteps(&ended, access)
+      return ThreadPointer.current == thread ? .ok : .forked
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  /// The handle has ended: it is called, whether something was sent or not.
+  private static func ended(_ handle: UInt64) {
+    guard let thread = ThreadPointer.current,
+      let access = try? Access.of(handle, thread: thread, bySpare: true)
+    else { return }
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    // Who runs the step keeps the record.
+    guard let record = slot.completion else { return }
+    let function = unsafeBitCast(slot.pointee.function, to: Completed?.self)
+    let error = access.registry.pointee.lock.locked { record.pointee.error }
+    function?(slot.pointee.context, error, record.pointee.value)
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Slot {
+  /// Of a reply that stands alone.
+  fileprivate var completion: CompletionPointer? {
+    pointee.body?.assumingMemoryBound(to: CompletionRecord.self)
+  }
+}
