@@ -16,7 +16,11 @@ void queue_receive(void);
 // Waits until so many messages have been received since `before`.
 void queue_await(uint64_t before, uint64_t count);
 
-// Adds a peer's cases: "post and deliver" and "round trip".
+// Adds a case of many messages at once: where they are few, it is measured how
+// long a thread takes to wake.
+void queue_add_sustained(const char *name, bench_run run);
+
+// Adds a peer's cases: sustained, and one by one.
 void peer_queue(void);
 
 #endif

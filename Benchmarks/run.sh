@@ -35,6 +35,7 @@ fi
 skipped=()
 peers=()
 recorders=()
+loops=()
 # What a run that was interrupted has left.
 rm -rf "$out"/cbr-bench.*
 
@@ -126,6 +127,7 @@ build_ours() {
   for name in calls lifetimes memory growth; do
     build $name $CC -O2 -g $warnings $name.c "${harness[@]}" $flags
   done
+  build queue $CC -O2 -g $warnings queue.c "${harness[@]}" $flags -lpthread
 }
 
 cxx() {
@@ -186,6 +188,18 @@ build_peers() {
   if command -v swiftc > /dev/null; then
     peer swift_weak "Swift" build_swift
   else without Swift "a Swift toolchain"; fi
+}
+
+# A loop of others, beside our queue.
+build_loops() {
+  local group="queue" name package title
+  for name in glib_loop:glib-2.0:GLib uv_loop:libuv:libuv; do
+    IFS=: read -r name package title <<< "$name"
+    if has $package; then
+      add_peer loops $name "$title" $CC -O2 -g $warnings queue.c "Peers/$name.c" \
+        "${harness[@]}" $(pkg-config --cflags --libs $package) $flags -lpthread
+    else without $title $package; fi
+  done
 }
 
 build_recorders() {
@@ -265,7 +279,9 @@ run_all() {
   run lifetimes
   run memory
   run_growth
+  if [ ${#loops[@]} = 0 ]; then run queue; fi
   local name
+  for name in "${loops[@]}"; do run "$name"; done
   for name in record ingest recovery retention verify; do run $name; done
   for name in "${peers[@]}"; do run "$name"; done
   for name in "${recorders[@]}"; do run_recorder "$name"; done
@@ -275,6 +291,7 @@ echo "building" >&2
 build_ours
 build_history
 build_peers
+build_loops
 build_recorders
 run_all > "$out/lines.txt"
 awk -f report.awk "$out/lines.txt" | tee "$out/report.md"
