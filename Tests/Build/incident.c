@@ -314,7 +314,7 @@ static void morning(cbr_registry_options *options) {
   snprintf(command, sizeof(command), "sqlite3 '%s'", path);
   FILE *shell = popen(command, "w");
   if (!shell) abort();
-  fputs("BEGIN IMMEDIATE;\n.shell sleep 6\nROLLBACK;\n", shell);
+  fputs(".timeout 5000\nBEGIN IMMEDIATE;\n.shell sleep 6\nROLLBACK;\n", shell);
   fflush(shell);
   pause_for(500);
   check(cbr_audit_note(registry, CBR_NONE, "good morning"));
@@ -417,13 +417,10 @@ static void leave_rubbish(void) {
 int main(int count, char **arguments) {
   if (count != 2) return EXIT_FAILURE;
   path = arguments[1];
-  run(night);
-  run(day);
+  if (run(night) || run(day)) return EXIT_FAILURE;
   if (!WIFSIGNALED(run(crash))) return EXIT_FAILURE;
   leave_rubbish();
-  run(rush);
-  run(flood);
-  run(morning);
-  run(evening);
+  if (run(rush) || run(flood) || run(morning) || run(evening))
+    return EXIT_FAILURE;
   return EXIT_SUCCESS;
 }
