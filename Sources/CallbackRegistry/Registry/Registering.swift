@@ -173,8 +173,11 @@ struct NewSlot {
   var place: ConnectionPlace?
   /// What it holds from the beginning.
   var holder: HolderPointer?
-  /// Asked with the lock held, when all else has been found to be right.
-  var isAllowed: ((RegistryPointer) -> Bool)?
+  /// Asked about the owner, with the lock held, when all else has been found to
+  /// be right.
+  ///
+  /// It captures nothing: a context would be of Swift's own memory.
+  var isAllowed: ((RegistryPointer, UInt64) -> Bool)?
 
   /// What the history is told of the mode: level 16 | flags 16, the numbers
   /// being those of C.
@@ -246,7 +249,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         status = check(holder.pointee.token)
         if status == .ok, !reserveHolder() { status = .noMemory }
       }
-      if status == .ok, new.isAllowed?(self) == false { status = .closed }
+      if status == .ok, new.isAllowed?(self, new.owner) == false {
+        status = .closed
+      }
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
       }
