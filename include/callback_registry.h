@@ -539,10 +539,10 @@ typedef struct cbr_registration {
  * run (G6). After success destroy runs exactly once, when the token is dead
  * and nothing is in flight or leased (G7): on the thread that ends it, else on
  * the one that leaves it last. Where a queue is named, it runs there, before
- * the messages that wait and outside of the queue's bounds; so ending the token
- * is CBR_PENDING, and whoever waits for it waits for the queue. When the queue
- * is dead by then, destroy runs where it would without; what it still had to
- * destroy when it ends, runs where that ends.
+ * the messages that wait and outside of the queue's bounds; so ending the
+ * token is CBR_PENDING, and whoever waits for it waits for the queue. When the
+ * queue is dead by then, destroy runs where it would without; what it still
+ * had to destroy when it ends, runs where that ends.
  * Blocking: no user code is waited for. Cost: with its end about 150 ns
  * (measured: README, "Numbers"). */
 CBR_WARN_UNUSED
@@ -1218,9 +1218,9 @@ cbr_status cbr_reply_send(cbr_reply reply, cbr_disposition disposition,
 typedef void (*cbr_completed)(void *context, int error, void *value);
 
 /* Makes a completion: what must be called exactly once is called by the first
- * cbr_completion_send, or, when its handle ends before that (with its owner, by
- * cbr_invalidate, by the registry's close), with default_error (G27). Then its
- * destroy runs.
+ * cbr_completion_send, or, when its handle ends before that (with its owner,
+ * by cbr_invalidate, by the registry's close), with default_error (G27). Then
+ * its destroy runs.
  *   what           borrowed; function is a cbr_completed; no interface, no
  *                  type_tag, no flags
  *   default_error  for who never hears

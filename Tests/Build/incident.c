@@ -315,7 +315,7 @@ static void morning(cbr_registry_options *options) {
   snprintf(sign, sizeof(sign), "%s.locked", path);
   FILE *shell = popen(command, "w");
   if (!shell) abort();
-  fprintf(shell, ".timeout 2000\nBEGIN IMMEDIATE;\n"
+  fprintf(shell, ".timeout 5000\nBEGIN IMMEDIATE;\n"
                  ".shell touch '%s'; sleep 6\nROLLBACK;\n", sign);
   fflush(shell);
   while (unlink(sign) != 0) pause_for(10);
@@ -363,12 +363,39 @@ static void evening_windows(void) {
   check(cbr_invalidate(changed, CBR_REASON_ENDED));
 }
 
+static void redraw(void *context, void *payload) {
+  (void)context, (void)payload;
+}
+
+/* A queue keeps the newest two; one is delivered, then the receiver goes. */
+static void evening_queue(void) {
+  cbr_queue queue;
+  cbr_token window;
+  cbr_queue_options options = CBR_QUEUE_OPTIONS_INIT;
+  options.label = "main loop";
+  options.kind = CBR_QUEUE_PUMPED;
+  options.overflow = CBR_QUEUE_DROP_OLDEST;
+  options.max_items = 2;
+  check(cbr_queue_create(registry, &options, &queue));
+  check(CBR_REGISTER(registry, "redraw", redraw, NULL, NULL, CBR_NONE,
+                     &window));
+  cbr_message message = CBR_MESSAGE_INIT;
+  size_t ran;
+  for (int each = 0; each < 5; each++)
+    check(cbr_post(queue, window, &message));
+  check(cbr_queue_run(queue, 1, &ran));
+  check(cbr_invalidate(window, CBR_REASON_ENDED));
+  check(cbr_queue_run(queue, 0, &ran));
+  check(cbr_invalidate(queue, CBR_REASON_ENDED));
+}
+
 /* One session comes to its end, one is cancelled while it waits for a reply,
  * and one has lost its delegate. */
 static void evening(cbr_registry_options *options) {
   options->label = "evening";
   check(cbr_registry_open(options, &registry));
   evening_windows();
+  evening_queue();
   cbr_token reader = add_delegate("reader"), viewer = add_delegate("viewer");
   cbr_session pages = begin_session("pages", reader);
   cbr_task index = begin_task(pages, "index.html");
@@ -419,13 +446,10 @@ static void leave_rubbish(void) {
 int main(int count, char **arguments) {
   if (count != 2) return EXIT_FAILURE;
   path = arguments[1];
-  run(night);
-  run(day);
+  if (run(night) || run(day)) return EXIT_FAILURE;
   if (!WIFSIGNALED(run(crash))) return EXIT_FAILURE;
   leave_rubbish();
-  run(rush);
-  run(flood);
-  run(morning);
-  run(evening);
+  if (run(rush) || run(flood) || run(morning) || run(evening))
+    return EXIT_FAILURE;
   return EXIT_SUCCESS;
 }

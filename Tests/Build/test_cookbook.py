@@ -233,7 +233,8 @@ class Tables(unittest.TestCase):
         """The values of the tables of names."""
         for table, section in (
                 ("event_kind", "event_kind"), ("handle_kind", "handle_kind"),
-                ("session_event", "session_event"), ("level", "level"), ("reason", "reason"),
+                ("session_event", "session_event"), ("level", "level"),
+                ("reason", "reason"),
                 ("loss_cause", "loss_cause"),
                 ("aggregate_cause", "aggregate_cause")):
             with self.subTest(table):

@@ -335,7 +335,7 @@ CBR_PRIVATE int cbr_directory_obstacle(const char *path, uint64_t bytes,
 #define CBR_DISPOSITION_ALLOW 3
 
 /* The interface of a session's delegate: a cbr_interface. */
-const void *cbr_platform_session_interface(void);
+CBR_PRIVATE const void *cbr_platform_session_interface(void);
 
 /* ----------------------------------------------------------- test hooks -- */
 

@@ -65,7 +65,7 @@ package enum Tasks {
     var new = NewSlot(
       kind: .task, origin: origin, owner: session,
       mode: Mode.notCallable | registry.level.mode, thread: access.thread)
-    new.isAllowed = { registry in
+    new.isAllowed = { registry, session in
       registry.session(session, isLive: true)?.pointee.stage == .open
     }
     do throws(Status) {

@@ -194,8 +194,11 @@ struct NewSlot {
   var holder: HolderPointer?
   /// Where its destroy runs.
   var queue: UInt64 = Handle.none
-  /// Asked with the lock held, when all else has been found to be right.
-  var isAllowed: ((RegistryPointer) -> Bool)?
+  /// Asked about the owner, with the lock held, when all else has been found to
+  /// be right.
+  ///
+  /// It captures nothing: a context would be of Swift's own memory.
+  var isAllowed: ((RegistryPointer, UInt64) -> Bool)?
 
   /// Says where its context is destroyed.
   mutating func destroy(_ what: RegistrationRequest) {
@@ -285,7 +288,9 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
           status = .noMemory
         }
       }
-      if status == .ok, new.isAllowed?(self) == false { status = .closed }
+      if status == .ok, new.isAllowed?(self, new.owner) == false {
+        status = .closed
+      }
       if status == .ok, new.object != 0 {
         status = claimObject(new.object, out: out)
       }
