@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   make              the C library, in build/lib
-#   make demo         builds it, runs Examples/demo and tells its story
+#   make demo         builds it, runs Examples/demo and Examples/downloader, and
+#                     tells their stories
 #   make test         every test; the last line counts them
 #   make fuzz         looks for bytes that break what reads them (SECONDS=30)
 #   make bench        the benchmarks
@@ -134,6 +135,7 @@ demo:
 	packaging/install-packages demo
 	$(MAKE) lib
 	Examples/demo/run.sh
+	Examples/downloader/run.sh
 
 bench:
 	packaging/install-packages bench
