@@ -65,6 +65,10 @@ void peer_calls(void);
 void peer_threads(void);
 void peer_lifetimes(void);
 
+// Emissions to 0, 1, 10 and 1 000 handlers, and to 10 while another thread
+// connects and disconnects; only peers that have signals define it.
+void peer_emissions(void) __attribute__((weak));
+
 #ifdef __cplusplus
 }
 #endif

@@ -343,6 +343,9 @@ function print_verdict(    missing, ns) {
     target("... of which not recorded", "0", missing, missing == 0)
   else unknown("... of which not recorded", "0")
   at_most("cbr_is_live", "calls" SUBSEP "cbr_is_live", 2.5)
+  at_most("emit to 1 handler", "peer emissions" SUBSEP "ours, emit to 1", 12)
+  at_most("emit to 10 handlers", "peer emissions" SUBSEP "ours, emit to 10",
+    60)
   at_most("register+invalidate", "lifetimes" SUBSEP "register+invalidate",
     150)
   at_most("... with destroy",
@@ -403,6 +406,7 @@ END {
   print_group("peer calls", "Peers: a call", "to ours")
   print_group("peer threads", "Peers: two threads", "to one thread")
   print_group("peer lifetimes", "Peers: making and ending", "to ours")
+  print_group("peer emissions", "Peers: emissions", "to ours, to 0")
   print_spread("peer events", "Peers: recording an event")
   if (notes["failures"]) head("Failures")
   print_notes("failures")

@@ -73,6 +73,56 @@ static void run_weak_lifetime(uint64_t count, unsigned thread) {
   }
 }
 
+// Emissions to more than one.
+static Subject *many[4], *lively;
+
+static void run_emit_0(uint64_t count, unsigned thread) {
+  (void)thread;
+  while (count--) g_signal_emit(many[0], fired, 0);
+}
+
+static void run_emit_1(uint64_t count, unsigned thread) {
+  (void)thread;
+  while (count--) g_signal_emit(many[1], fired, 0);
+}
+
+static void run_emit_10(uint64_t count, unsigned thread) {
+  (void)thread;
+  while (count--) g_signal_emit(many[2], fired, 0);
+}
+
+static void run_emit_1000(uint64_t count, unsigned thread) {
+  (void)thread;
+  while (count--) g_signal_emit(many[3], fired, 0);
+}
+
+static void run_lively(uint64_t count, unsigned thread) {
+  (void)thread;
+  while (count--) g_signal_emit(lively, fired, 0);
+}
+
+static void churn(uint64_t count, unsigned thread) {
+  (void)thread;
+  while (count--) g_signal_handler_disconnect(lively, connect_to(lively));
+}
+
+void peer_emissions(void) {
+  const int handlers[] = {0, 1, 10, 1000};
+  for (int each = 0; each < 4; each++) {
+    many[each] = g_object_new(subject_get_type(), NULL);
+    for (int one = 0; one < handlers[each]; one++) connect_to(many[each]);
+  }
+  lively = g_object_new(subject_get_type(), NULL);
+  for (int one = 0; one < 10; one++) connect_to(lively);
+  bench_add("g_signal_emit to 0", run_emit_0);
+  bench_add("g_signal_emit to 1", run_emit_1);
+  bench_add("g_signal_emit to 10", run_emit_10);
+  bench_add("g_signal_emit to 1 000", run_emit_1000);
+  bench_case beside = {.name = "g_signal_emit to 10, with churn",
+                       .run = run_lively, .busy = churn};
+  bench_add_case(&beside);
+}
+
 void peer_calls(void) {
   for (int i = 0; i < 2; i++) {
     subjects[i] = g_object_new(subject_get_type(), NULL);

@@ -37,7 +37,42 @@ void run_connect(uint64_t count, unsigned) {
   while (count--) QObject::disconnect(connect_to(fresh));
 }
 
+// Emissions to more than one.
+Sender *many[4], *lively;
+
+template <int index>
+void run_many(uint64_t count, unsigned) {
+  while (count--) emit many[index]->fired(&bench_context);
+}
+
+void run_lively(uint64_t count, unsigned) {
+  while (count--) emit lively->fired(&bench_context);
+}
+
+void churn(uint64_t count, unsigned) {
+  while (count--) QObject::disconnect(connect_to(lively));
+}
+
 }  // namespace
+
+void peer_emissions() {
+  const int handlers[] = {0, 1, 10, 1000};
+  for (int each = 0; each < 4; each++) {
+    many[each] = new Sender;
+    for (int one = 0; one < handlers[each]; one++) connect_to(many[each]);
+  }
+  lively = new Sender;
+  for (int one = 0; one < 10; one++) connect_to(lively);
+  bench_add("Qt, emit to 0", run_many<0>);
+  bench_add("Qt, emit to 1", run_many<1>);
+  bench_add("Qt, emit to 10", run_many<2>);
+  bench_add("Qt, emit to 1 000", run_many<3>);
+  bench_case beside{};
+  beside.name = "Qt, emit to 10, with churn";
+  beside.run = run_lively;
+  beside.busy = churn;
+  bench_add_case(&beside);
+}
 
 void peer_calls() {
   sender = new Sender;

@@ -26,7 +26,27 @@ void run_connect(uint64_t count, unsigned) {
   }
 }
 
+// Emissions to more than one.
+sigc::signal<void, void *> many[4];
+
+template <int index>
+void run_many(uint64_t count, unsigned) {
+  while (count--) many[index].emit(&bench_context);
+}
+
 }  // namespace
+
+// Without churn: it is for one thread only.
+void peer_emissions() {
+  const int handlers[] = {0, 1, 10, 1000};
+  for (int each = 0; each < 4; each++)
+    for (int one = 0; one < handlers[each]; one++)
+      many[each].connect(sigc::mem_fun(receiver, &Receiver::receive));
+  bench_add("sigc++, emit to 0", run_many<0>);
+  bench_add("sigc++, emit to 1", run_many<1>);
+  bench_add("sigc++, emit to 10", run_many<2>);
+  bench_add("sigc++, emit to 1 000", run_many<3>);
+}
 
 void peer_calls() {
   fired.connect(sigc::mem_fun(receiver, &Receiver::receive));

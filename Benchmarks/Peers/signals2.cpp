@@ -38,7 +38,40 @@ void run_connect_tracked(uint64_t count, unsigned) {
   while (count--) fresh.connect(tracking()).disconnect();
 }
 
+// Emissions to more than one.
+Signal many[4], lively;
+
+template <int index>
+void run_many(uint64_t count, unsigned) {
+  while (count--) many[index](&bench_context);
+}
+
+void run_lively(uint64_t count, unsigned) {
+  while (count--) lively(&bench_context);
+}
+
+void churn(uint64_t count, unsigned) {
+  while (count--) lively.connect(bench_work).disconnect();
+}
+
 }  // namespace
+
+void peer_emissions() {
+  const int handlers[] = {0, 1, 10, 1000};
+  for (int each = 0; each < 4; each++)
+    for (int one = 0; one < handlers[each]; one++)
+      many[each].connect(bench_work);
+  for (int one = 0; one < 10; one++) lively.connect(bench_work);
+  bench_add("boost::signals2, emit to 0", run_many<0>);
+  bench_add("boost::signals2, emit to 1", run_many<1>);
+  bench_add("boost::signals2, emit to 10", run_many<2>);
+  bench_add("boost::signals2, emit to 1 000", run_many<3>);
+  bench_case beside{};
+  beside.name = "boost::signals2, emit to 10, with churn";
+  beside.run = run_lively;
+  beside.busy = churn;
+  bench_add_case(&beside);
+}
 
 void peer_calls() {
   for (auto &signal : plain) signal.connect(bench_work);

@@ -19,7 +19,59 @@ package enum PlainEntry {
   case claimed
 }
 
+// An outermost emission has its list in the first cell and its handlers in the
+// second; without membarrier it goes the other way, like a call.
+
 extension UnsafeMutablePointer where Pointee == ThreadRecord {
+  @inline(__always)
+  package static var outermostHandlerCell: UInt32 { 1 }
+
+  /// Pins the list of an outermost emission: `.untouched` where there is
+  /// something below it, or fences are full; `.departed` when the list is dead,
+  /// which then is pinned no more.
+  @inline(__always)
+  package func enterOutermostList(
+    _ handle: UInt64, slot: SlotPointer
+  ) -> ShortPath {
+    guard pointee.depth.load(ordering: .relaxed) == 0 else {
+      return .untouched
+    }
+    // Both cells.
+    pointee.depth.store(2, ordering: .releasing)
+    // Model: enter.pin
+    inlineCell(0).pointee.store(handle, ordering: .releasing)
+    Hook.enterPinned.reached(handle)
+    cbr_compiler_fence()
+    // Model: enter.check
+    let word = slot.pointee.word.load(ordering: .acquiring)
+    Hook.enterChecked.reached(handle)
+    guard word != handle else { return .done }
+    clearOutermostList(handle)
+    return .departed
+  }
+
+  /// Leaves it.
+  @inline(__always)
+  package func leaveOutermostList(_ handle: UInt64) -> Departure {
+    clearOutermostList(handle)
+    // Model: leave.check
+    let slot = Table.knownSlot(of: handle)
+    let word = slot.pointee.word.load(ordering: .acquiring)
+    Hook.leaveChecked.reached(handle)
+    return word == handle
+      ? .done : Protocol.departed(from: slot, handle: handle)
+  }
+
+  @inline(__always)
+  private func clearOutermostList(_ handle: UInt64) {
+    // Model: leave.clear
+    inlineCell(0).pointee.store(0, ordering: .releasing)
+    // Unless a handler has left something above it.
+    if ownDepth <= 2 { pointee.depth.store(0, ordering: .releasing) }
+    Hook.leaveCleared.reached(handle)
+    cbr_compiler_fence()
+  }
+
   /// The cell for the handlers of an emission that begins; nil: it is too deep
   /// for it.
   @inline(__always)

@@ -59,7 +59,58 @@ package struct EmissionRequest {
 
 package enum Emitting {
   /// Calls a signal's handlers.
+  @inline(__always)
   package static func emit(
+    _ what: EmissionRequest, result: inout Emission
+  ) -> Status {
+    guard let thread = ThreadPointer.current,
+      let list = beginShort(what.signal, thread: thread)
+    else { return emitFully(what, result: &result) }
+    let status = run(
+      what, list, thread: thread, cell: ThreadPointer.outermostHandlerCell,
+      result: &result)
+    guard status == .ok || status == .stopped else {
+      return conclude(what.signal, status, list, thread: thread)
+    }
+    thread.pointee.emissions = 0
+    if thread.leaveOutermostList(list.handle) == .claimed {
+      Finishing.finish(list.handle, thread: thread)
+    }
+    return status == .ok ? .ok : thread.fail(.stopped)
+  }
+
+  /// Pins the list of a signal for an outermost emission; nil, and without a
+  /// trace, where there is anything to heed.
+  @inline(__always)
+  private static func beginShort(
+    _ signal: UInt64, thread: ThreadPointer
+  ) -> PinnedList? {
+    guard Handle.isOf(.signal, signal),
+      let chunk = Table.chunk(at: Handle.index(of: signal))
+    else { return nil }
+    let slot = chunk.slot(of: signal)
+    let handle = chunk.detail(of: signal).currentList
+    guard slot.pointee.word.load(ordering: .acquiring) == signal,
+      handle != Handle.none
+    else { return nil }
+    Hook.listRead.reached(signal)
+    let listSlot = Table.knownSlot(of: handle)
+    switch thread.enterOutermostList(handle, slot: listSlot) {
+    case .done: break
+    case .departed:
+      if Protocol.departed(from: listSlot, handle: handle) == .claimed {
+        Finishing.finish(handle, thread: thread)
+      }
+      return nil
+    default: return nil
+    }
+    guard let list = listSlot.connectionList else { return nil }
+    thread.pointee.emissions = 1
+    return PinnedList(list: list, handle: handle, pin: 0, signal: slot)
+  }
+
+  @inline(never)
+  private static func emitFully(
     _ what: EmissionRequest, result: inout Emission
   ) -> Status {
     guard let thread = ThreadPointer.current ?? Process.currentThread() else {
@@ -70,15 +121,13 @@ package enum Emitting {
       guard let list = try begin(what.signal, thread: thread) else {
         return .ok
       }
-      let status = run(what, list, thread: thread, result: &result)
-      if status == .forked { throw status }
-      end(list, thread: thread)
-      return status == .stopped ? thread.fail(.stopped) : status
+      let cell = thread.handlerCell
+      let status = run(
+        what, list, thread: thread, cell: cell, result: &result)
+      if status != .forked, let cell { thread.closeHandlerCell(cell) }
+      return conclude(what.signal, status, list, thread: thread)
     } catch {
       switch error {
-      case .forked:
-        return Process.currentThread()?.fail(error, about: what.signal)
-          ?? .noMemory
       case .invalid, .kind, .noMemory:
         return thread.fail(error, about: what.signal)
       default: return Entering.refuse(what.signal, error, thread: thread)
@@ -130,14 +179,24 @@ package enum Emitting {
     }
   }
 
-  private static func end(_ list: PinnedList, thread: ThreadPointer) {
+  @inline(never)
+  private static func conclude(
+    _ signal: UInt64, _ status: Status, _ list: PinnedList,
+    thread: ThreadPointer
+  ) -> Status {
+    // In the child nothing is the thread's any more.
+    if status == .forked {
+      return Process.currentThread()?.fail(status, about: signal) ?? .noMemory
+    }
     thread.pointee.emissions -= 1
     Entering.withdraw(list.pin, list.handle, thread: thread)
+    return status == .stopped ? thread.fail(.stopped) : status
   }
 
+  @inline(__always)
   private static func run(
     _ what: EmissionRequest, _ pinned: PinnedList, thread: ThreadPointer,
-    result: inout Emission
+    cell: UInt32?, result: inout Emission
   ) -> Status {
     let list = pinned.list
     let count = list.pointee.count.load(ordering: .acquiring)
@@ -146,8 +205,6 @@ package enum Emitting {
       result.blocked = UInt64(list.countLive(ofFirst: count))
       return .ok
     }
-    let cell = thread.handlerCell
-    defer { if let cell { thread.closeHandlerCell(cell) } }
     var gone = 0
     for index in 0..<count {
       let entry = list.pointee.entries[index]

@@ -72,6 +72,11 @@ extension UnsafeMutablePointer where Pointee == Chunk {
   }
 
   @inline(__always)
+  package func detail(of handle: UInt64) -> SlotDetailPointer {
+    detail(Handle.index(of: handle) & (Chunk.slotCount &- 1))
+  }
+
+  @inline(__always)
   package func detail(_ indexInChunk: UInt32) -> SlotDetailPointer {
     (UnsafeMutableRawPointer(self) + Chunk.headerBytes
       + Int(Chunk.slotCount) * MemoryLayout<Slot>.stride)

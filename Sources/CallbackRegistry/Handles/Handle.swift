@@ -89,6 +89,12 @@ package enum Handle {
     HandleKind(rawValue: UInt8(truncatingIfNeeded: handle >> 2) & 15)
   }
 
+  /// Whether the number has the form of a handle of this kind.
+  @inline(__always)
+  package static func isOf(_ kind: HandleKind, _ handle: UInt64) -> Bool {
+    handle & (kindMask | stateMask) == UInt64(kind.rawValue) << 2
+  }
+
   /// Whether the bits of a handle's or word's kind are of any kind.
   @inline(__always)
   package static func hasKind(_ handle: UInt64) -> Bool {
