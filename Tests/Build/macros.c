@@ -64,6 +64,16 @@ int use_every_macro(void) {
   (void)cbr_task_cancel(task);
   (void)cbr_session_cancel(session);
 
+  cbr_queue_options queue_options = CBR_QUEUE_OPTIONS_INIT;
+  queue_options.kind = CBR_QUEUE_PUMPED;
+  cbr_queue queue;
+  if (cbr_queue_create(registry, &queue_options, &queue) != CBR_OK) return -1;
+  cbr_message message = CBR_MESSAGE_INIT;
+  (void)cbr_post(queue, token, &message);
+  (void)cbr_queue_run(queue, 0, NULL);
+  cbr_queue_counts counts = CBR_QUEUE_COUNTS_INIT;
+  (void)cbr_queue_statistics(queue, &counts);
+
   cbr_statistics statistics = CBR_STATISTICS_INIT;
   (void)cbr_registry_statistics(registry, &statistics);
   (void)cbr_registry_each_live(registry, visit, NULL);

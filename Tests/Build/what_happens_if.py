@@ -35,7 +35,8 @@ callback's own, or one of another registry. For functions of a slot it holds the
 token; for those of a signal the token is its handler, and the callback is called by
 an emission; for those of sessions and tasks the token is their delegate, and the
 callback is `did_receive_response`. Signals and sessions belong to the registry, so
-that a delegate or handler that dies leaves its signal, and ends its session.
+that a delegate or handler that dies leaves its signal, and ends its session. So do
+queues and completions; `post` is to a queue of the registry.
 
 `ok` is `CBR_OK`, `already` `CBR_ALREADY`, `deferred` `CBR_DEFERRED`; the other
 words are errors: `stale` is `CBR_E_STALE`, and so on. For `cbr_is_live`, `ok`

@@ -15,7 +15,8 @@ extern char **environ;
 /* -------------------------------------------------- the world of a cell -- */
 
 enum {
-  TOKEN, OWNER, LEASE, SLOT, SIGNAL, SESSION, TASK, REPLY, REGISTRY, KINDS
+  TOKEN, OWNER, LEASE, SLOT, SIGNAL, QUEUE, SESSION, TASK, REPLY, REGISTRY,
+  KINDS
 };
 
 /* What the handles of a registry are made of. */
@@ -107,6 +108,9 @@ static cbr_handle make(int kind, const struct parts *parts) {
       break;
     case SIGNAL:
       EXPECT(CBR_OK, cbr_signal_create(registry, "signal", CBR_NONE, &handle));
+      break;
+    case QUEUE:
+      EXPECT(CBR_OK, cbr_queue_create(registry, NULL, &handle));
       break;
     case SESSION: return add_session(parts);
     case TASK: return add_task(parts);
@@ -591,6 +595,80 @@ static cbr_status try_reply_successor(cbr_handle handle) {
   return cbr_reply_send(world.live[REPLY], CBR_HAND_OVER, handle);
 }
 
+static cbr_status create_queue(cbr_registry registry, cbr_owner owner) {
+  cbr_queue_options options = CBR_QUEUE_OPTIONS_INIT;
+  cbr_queue queue = 1;
+  options.owner = owner;
+  return made(cbr_queue_create(registry, &options, &queue), &queue);
+}
+
+static cbr_status try_queue_create(cbr_handle handle) {
+  return create_queue(handle, CBR_NONE);
+}
+
+static cbr_status try_queue_owner(cbr_handle handle) {
+  return create_queue(world.home, handle);
+}
+
+static cbr_status post(cbr_queue queue, cbr_token token) {
+  cbr_message message = CBR_MESSAGE_INIT;
+  return cbr_post(queue, token, &message);
+}
+
+static cbr_status try_post(cbr_handle handle) {
+  return post(handle, world.live[TOKEN]);
+}
+
+static cbr_status try_post_token(cbr_handle handle) {
+  return post(world.live[QUEUE], handle);
+}
+
+static cbr_status try_queue_descriptor(cbr_handle handle) {
+  return cbr_queue_descriptor(handle) < 0 ? CBR_E_STALE : CBR_OK;
+}
+
+static cbr_status try_queue_run(cbr_handle handle) {
+  size_t ran = 1;
+  cbr_status status = cbr_queue_run(handle, 0, &ran);
+  EQUAL(0, ran);
+  return status;
+}
+
+static cbr_status try_queue_finish(cbr_handle handle) {
+  return cbr_queue_finish(handle);
+}
+
+static cbr_status try_queue_statistics(cbr_handle handle) {
+  cbr_queue_counts counts = CBR_QUEUE_COUNTS_INIT;
+  return cbr_queue_statistics(handle, &counts);
+}
+
+static void must_not_complete(void *context, int error, void *value) {
+  (void)context, (void)error, (void)value;
+  CHECK(false);
+}
+
+static cbr_status create_completion(cbr_registry registry, cbr_owner owner) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_reply completion = 1;
+  what.function = CBR_FUNCTION_CAST_(cbr_function, must_not_complete);
+  what.owner = owner;
+  return made(cbr_completion_create(registry, &what, 0, &completion),
+              &completion);
+}
+
+static cbr_status try_completion_create(cbr_handle handle) {
+  return create_completion(handle, CBR_NONE);
+}
+
+static cbr_status try_completion_owner(cbr_handle handle) {
+  return create_completion(world.home, handle);
+}
+
+static cbr_status try_completion_send(cbr_handle handle) {
+  return cbr_completion_send(handle, 0, NULL);
+}
+
 /* ------------------------------------------------------------ the table -- */
 
 enum column {
@@ -643,6 +721,7 @@ static const struct row table[] = {
     {"is_live a lease", try_is_live, LEASE, OTHER,                 "SSSS--SSS"},
     {"is_live a slot", try_is_live, SLOT, OTHER,                   "SSSS--SSS"},
     {"is_live a signal", try_is_live, SIGNAL, OTHER,               "SSSS--SSS"},
+    {"is_live a queue", try_is_live, QUEUE, OTHER,                 "SSSS--SSS"},
     {"is_live a session", try_is_live, SESSION, OTHER,             "SSSS--SSS"},
     {"is_live a task", try_is_live, TASK, OTHER,                   "SSSS--SSS"},
     {"is_live a reply", try_is_live, REPLY, OTHER,                 "SSSS--SSS"},
@@ -653,6 +732,7 @@ static const struct row table[] = {
     {"invalidate a lease", try_invalidate, LEASE, OTHER,           "IIAA--RCF"},
     {"invalidate a slot", try_invalidate, SLOT, OTHER,             "IIAA--RCF"},
     {"invalidate a signal", try_invalidate, SIGNAL, OTHER,         "IIAA--RCF"},
+    {"invalidate a queue", try_invalidate, QUEUE, OTHER,           "IIAA--RCF"},
     {"invalidate a session", try_invalidate, SESSION, OTHER,       "IIAA--RCF"},
     {"invalidate a task", try_invalidate, TASK, OTHER,             "IIAA--RCF"},
     {"invalidate a reply", try_invalidate, REPLY, OTHER,           "IIAA--RCF"},
@@ -662,6 +742,7 @@ static const struct row table[] = {
     {"wait for a lease", try_invalidate_wait, LEASE, OTHER,        "IIAA--RCF"},
     {"wait for a slot", try_invalidate_wait, SLOT, OTHER,          "IIAA--RCF"},
     {"wait for a signal", try_invalidate_wait, SIGNAL, OTHER,      "IIAA--RCF"},
+    {"wait for a queue", try_invalidate_wait, QUEUE, OTHER,        "IIAA--RCF"},
     {"wait for a session", try_invalidate_wait, SESSION, OTHER,    "IIAA--RCF"},
     {"wait for a task", try_invalidate_wait, TASK, OTHER,          "IIAA--RCF"},
     {"wait for a reply", try_invalidate_wait, REPLY, OTHER,        "IIAA--RCF"},
@@ -671,6 +752,7 @@ static const struct row table[] = {
     {"impact of a lease", try_impact, LEASE, OTHER,                "IISS--RCF"},
     {"impact of a slot", try_impact, SLOT, OTHER,                  "IISS--RCF"},
     {"impact of a signal", try_impact, SIGNAL, OTHER,              "IISS--RCF"},
+    {"impact of a queue", try_impact, QUEUE, OTHER,                "IISS--RCF"},
     {"impact of a session", try_impact, SESSION, OTHER,            "IISS--RCF"},
     {"impact of a task", try_impact, TASK, OTHER,                  "IISS--RCF"},
     {"impact of a reply", try_impact, REPLY, OTHER,                "IISS--RCF"},
@@ -681,6 +763,7 @@ static const struct row table[] = {
     {"explain a lease", try_explain, LEASE, OTHER,                 "IIOO--RCF"},
     {"explain a slot", try_explain, SLOT, OTHER,                   "IIOO--RCF"},
     {"explain a signal", try_explain, SIGNAL, OTHER,               "IIOO--RCF"},
+    {"explain a queue", try_explain, QUEUE, OTHER,                 "IIOO--RCF"},
     {"explain a session", try_explain, SESSION, OTHER,             "IIOO--RCF"},
     {"explain a task", try_explain, TASK, OTHER,                   "IIOO--RCF"},
     {"explain a reply", try_explain, REPLY, OTHER,                 "IIOO--RCF"},
@@ -702,6 +785,7 @@ static const struct row table[] = {
     {"audit_level of a lease", try_level, LEASE, OTHER,            "IIKK--RKK"},
     {"audit_level of a slot", try_level, SLOT, OTHER,              "IIKK--RKK"},
     {"audit_level of a signal", try_level, SIGNAL, OTHER,          "IIKK--RKK"},
+    {"audit_level of a queue", try_level, QUEUE, OTHER,            "IIKK--RKK"},
     {"audit_level of a session", try_level, SESSION, OTHER,        "IIKK--RKK"},
     {"audit_level of a task", try_level, TASK, OTHER,              "IIKK--RKK"},
     {"audit_level of a reply", try_level, REPLY, OTHER,            "IIKK--RKK"},
@@ -733,6 +817,7 @@ static const struct row table[] = {
     {"block an owner", try_block, OWNER, OTHER,                    "IIKKK-RKK"},
     {"block a lease", try_block, LEASE, OTHER,                     "IIKKK-RKK"},
     {"block a slot", try_block, SLOT, OTHER,                       "IIKKK-RKK"},
+    {"block a queue", try_block, QUEUE, OTHER,                     "IIKKK-RKK"},
     {"block a session", try_block, SESSION, OTHER,                 "IIKKK-RKK"},
     {"block a task", try_block, TASK, OTHER,                       "IIKKK-RKK"},
     {"block a reply", try_block, REPLY, OTHER,                     "IIKKK-RKK"},
@@ -742,6 +827,7 @@ static const struct row table[] = {
     {"unblock an owner", try_unblock, OWNER, OTHER,                "IIKKK-RKK"},
     {"unblock a lease", try_unblock, LEASE, OTHER,                 "IIKKK-RKK"},
     {"unblock a slot", try_unblock, SLOT, OTHER,                   "IIKKK-RKK"},
+    {"unblock a queue", try_unblock, QUEUE, OTHER,                 "IIKKK-RKK"},
     {"unblock a session", try_unblock, SESSION, OTHER,             "IIKKK-RKK"},
     {"unblock a task", try_unblock, TASK, OTHER,                   "IIKKK-RKK"},
     {"unblock a reply", try_unblock, REPLY, OTHER,                 "IIKKK-RKK"},
@@ -763,6 +849,20 @@ static const struct row table[] = {
     {"reply_send", try_reply_send, REPLY, OTHER,                   "IISS-KRCF"},
     {"reply_send's successor", try_reply_successor, TOKEN, OTHER, /* (8) */
                                                                    "IISSXKRCF"},
+    {"queue_create", try_queue_create, REGISTRY, OTHER,            "IICC-KRCF"},
+    {"queue_create's owner", try_queue_owner, OWNER, OTHER, /* (1) */
+                                                                   "-ISSXKRCF"},
+    {"post", try_post, QUEUE, OTHER,                               "IISSXKRCF"},
+    {"post's token", try_post_token, TOKEN, CALL,                  "IISSXKRCF"},
+    {"queue_descriptor", try_queue_descriptor, QUEUE, OTHER, /* (4) */
+                                                                   "SSSS-SSSS"},
+    {"queue_run", try_queue_run, QUEUE, OTHER,                     "IISS-KRCF"},
+    {"queue_finish", try_queue_finish, QUEUE, OTHER,               "IISS-KRCF"},
+    {"queue_statistics", try_queue_statistics, QUEUE, OTHER,       "IISS-KRCF"},
+    {"completion_create", try_completion_create, REGISTRY, OTHER,  "IICC-KRCF"},
+    {"completion_create's owner", try_completion_owner, OWNER, OTHER, /* (1) */
+                                                                   "-ISSXKRCF"},
+    {"completion_send", try_completion_send, REPLY, OTHER,         "IISS-KRCF"},
 };
 
 /* ---------------------------------------------------- running the table -- */
@@ -775,6 +875,7 @@ static bool is_same(const cbr_statistics *before, const cbr_statistics *after,
          before->live_leases == after->live_leases &&
          before->live_slots == after->live_slots &&
          before->live_signals == after->live_signals &&
+         before->live_queues == after->live_queues &&
          before->live_sessions == after->live_sessions &&
          before->live_tasks == after->live_tasks &&
          before->live_replies == after->live_replies &&

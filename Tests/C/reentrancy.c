@@ -63,7 +63,8 @@ static struct scene {
   cbr_signal signals[2];
   cbr_session sessions[2];
   cbr_task tasks[2];
-  cbr_reply replies[2];
+  cbr_reply replies[2], completions[2];
+  cbr_queue queues[2];
   cbr_token spare_delegates[2]; /* of the own registry, and of the other */
   /* What is tried, where, and how often it was. */
   enum place place;
@@ -429,6 +430,60 @@ static cbr_status try_end_slot(enum subject subject) {
   return cbr_invalidate(scene.slots[subject], CBR_REASON_USER);
 }
 
+static cbr_status try_queue_create(enum subject subject) {
+  cbr_queue queue;
+  return cbr_queue_create(registry_of(subject), NULL, &queue);
+}
+
+static cbr_status try_post(enum subject subject) {
+  cbr_message message = CBR_MESSAGE_INIT;
+  return cbr_post(scene.queues[OWN], handle_of(subject), &message);
+}
+
+static cbr_status try_queue_descriptor(enum subject subject) {
+  return cbr_queue_descriptor(scene.queues[subject]) < 0 ? CBR_E_STALE
+                                                         : CBR_OK;
+}
+
+static cbr_status try_queue_run(enum subject subject) {
+  return cbr_queue_run(scene.queues[subject], 0, NULL);
+}
+
+static cbr_status try_queue_finish(enum subject subject) {
+  return cbr_queue_finish(scene.queues[subject]);
+}
+
+static cbr_status try_queue_statistics(enum subject subject) {
+  cbr_queue_counts counts = CBR_QUEUE_COUNTS_INIT;
+  return cbr_queue_statistics(scene.queues[subject], &counts);
+}
+
+static cbr_status try_wait_for_queue(enum subject subject) {
+  return cbr_invalidate_wait(scene.queues[subject], CBR_REASON_USER,
+                             CBR_FOREVER);
+}
+
+static void note_completion(void *context, int error, void *value) {
+  (void)error, (void)value;
+  count_call(context);
+}
+
+static cbr_status create_completion(cbr_registry registry, cbr_reply *out) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  what.function = (cbr_function)note_completion;
+  what.context = &scene.other_context;
+  return cbr_completion_create(registry, &what, 0, out);
+}
+
+static cbr_status try_completion_create(enum subject subject) {
+  cbr_reply completion;
+  return create_completion(registry_of(subject), &completion);
+}
+
+static cbr_status try_completion_send(enum subject subject) {
+  return cbr_completion_send(scene.completions[subject], 0, NULL);
+}
+
 static cbr_status try_signal_create(enum subject subject) {
   cbr_signal signal;
   return cbr_signal_create(registry_of(subject), "new", CBR_NONE, &signal);
@@ -642,6 +697,20 @@ static const struct row table[] = {
     {"slot_on_clear", try_slot_on_clear,
                                        {"OOK", "SOK", "SOK", "SSK", "OOK"}},
     {"invalidate, slot", try_end_slot, {"OO-", "OO-", "OO-", "AA-", "OO-"}},
+    {"queue_create", try_queue_create, {"OO-", "OO-", "OO-", "YO-", "OO-"}},
+    {"post", try_post,                 {"OOK", "SOK", "SOK", "SSS", "OOK"}},
+    {"queue_descriptor", try_queue_descriptor,
+                                       {"OO-", "OO-", "OO-", "SS-", "OO-"}},
+    {"queue_run", try_queue_run,       {"OO-", "OO-", "OO-", "SS-", "OO-"}},
+    {"queue_finish", try_queue_finish, {"OO-", "OO-", "OO-", "SS-", "OO-"}},
+    {"queue_statistics", try_queue_statistics,
+                                       {"OO-", "OO-", "OO-", "SS-", "OO-"}},
+    {"invalidate_wait, queue", try_wait_for_queue,
+                                       {"OO-", "OO-", "OO-", "AA-", "OO-"}},
+    {"completion_create", try_completion_create,
+                                       {"OO-", "OO-", "OO-", "YO-", "OO-"}},
+    {"completion_send", try_completion_send,
+                                       {"OO-", "OO-", "OO-", "SS-", "OO-"}},
     /* Of no handle. */
     {"open and close", try_open,       {"O--", "O--", "O--", "O--", "O--"}},
     {"shared", try_shared,             {"O--", "O--", "O--", "O--", "O--"}},
@@ -777,6 +846,10 @@ static void add_the_rest(void) {
     EXPECT(CBR_OK, cbr_slot_create(scene.registry, "slot", CBR_NONE,
                                    &scene.slots[subject]));
     EXPECT(CBR_OK, cbr_slot_set(scene.slots[subject], handle_of(subject)));
+    EXPECT(CBR_OK, cbr_queue_create(scene.registry, NULL,
+                                    &scene.queues[subject]));
+    EXPECT(CBR_OK, create_completion(scene.registry,
+                                     &scene.completions[subject]));
   }
 }
 
