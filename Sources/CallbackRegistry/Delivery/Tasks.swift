@@ -192,6 +192,7 @@ package enum Tasks {
     let registry = access.registry
     var session: SessionPointer?
     var direct: TaskPointer?
+    var isDeliverer = false
     let status: Status = registry.pointee.lock.locked {
       guard let task = registry.task(handle, isLive: true) else {
         return Access.absent(handle)
@@ -216,14 +217,19 @@ package enum Tasks {
       }
       task.pointee.hasBegun = true
       session = task.pointee.session
-      if let event { task.add(event) } else { direct = task }
+      if let event {
+        task.add(event)
+        isDeliverer = task.pointee.session.beginDelivering()
+      } else {
+        direct = task
+      }
       return .ok
     }
     guard status == .ok, let session else { throw status }
     if let direct {
       SessionDelivery.run(
         session, access, tellingFirst: direct, bytes, size: size)
-    } else if registry.pointee.lock.locked({ session.beginDelivering() }) {
+    } else if isDeliverer {
       SessionDelivery.run(session, access)
     }
   }
