@@ -173,7 +173,7 @@ typedef enum cbr_status {
   CBR_E_UNIMPLEMENTED = -5,   /* the optional method is absent */
   CBR_E_FOREIGN = -6,         /* the handle belongs to another registry */
   CBR_E_DYING = -7,           /* the owner's death has begun */
-  CBR_E_CLOSED = -8,          /* the registry has been closed */
+  CBR_E_CLOSED = -8,          /* it, or its registry, has been closed */
   CBR_E_FULL = -9,            /* a bound is reached */
   CBR_E_CONSUMED = -10,       /* a one-shot was used before */
   CBR_E_WOULD_DEADLOCK = -11, /* waiting would close a ring of waiters */

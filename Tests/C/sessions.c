@@ -590,6 +590,84 @@ static void F1_everyMixture(void) {
       }
 }
 
+/* Many threads at one session, also at each other's tasks. */
+enum { WORKERS = 4, TASKS = 64 };
+
+typedef struct crowd {
+  cbr_session session;
+  _Atomic cbr_task tasks[TASKS];
+  _Atomic int begun;
+} crowd;
+
+typedef struct member {
+  crowd *crowd;
+  unsigned random;
+} member;
+
+static void act_at_random(crowd *it, unsigned choice) {
+  cbr_task task = atomic_load(&it->tasks[choice % TASKS]);
+  switch (choice / TASKS % 8) {
+    case 0:
+      if (cbr_task_begin(it->session, NULL, &task) != CBR_OK) return;
+      atomic_fetch_add(&it->begun, 1);
+      task = atomic_exchange(&it->tasks[choice % TASKS], task);
+      if (task != CBR_NONE) (void)cbr_task_cancel(task);
+      break;
+    case 1: (void)cbr_task_respond(task, "r", 1); break;
+    case 2: (void)cbr_task_complete(task, 0); break;
+    case 3: (void)cbr_task_cancel(task); break;
+    default: (void)cbr_task_data(task, "data", 4); break;
+  }
+}
+
+static void *work_at_random(void *argument) {
+  member *it = argument;
+  pthread_barrier_wait(&together);
+  for (int each = 0; each < TIMES(20000, 3000); each++) {
+    it->random = it->random * 1103515245u + 12345u;
+    act_at_random(it->crowd, it->random >> 8);
+  }
+  return NULL;
+}
+
+static void count_in_crowd(delegate *self, char what) {
+  if (what == 'r') /* unless another thread has cancelled it meanwhile */
+    (void)cbr_reply_send(self->reply, CBR_ALLOW, CBR_NONE);
+  self->count = 0;
+}
+
+static void expect_crowd(cbr_queue queue) {
+  static crowd all;
+  member members[WORKERS];
+  pthread_t threads[WORKERS];
+  delegate it = {.act = count_in_crowd};
+  memset(&all, 0, sizeof all);
+  add_delegate(&it, whole);
+  cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+  options.delegate = it.token;
+  options.queue = queue;
+  EXPECT(CBR_OK, cbr_session_create(registry, &options, &all.session));
+  pthread_barrier_init(&together, NULL, WORKERS);
+  for (unsigned each = 0; each < WORKERS; each++) {
+    members[each] = (member){&all, each + 1};
+    pthread_create(&threads[each], NULL, work_at_random, &members[each]);
+  }
+  for (int each = 0; each < WORKERS; each++)
+    pthread_join(threads[each], NULL);
+  pthread_barrier_destroy(&together);
+  EXPECT(CBR_OK, cbr_session_cancel(all.session));
+  while (cbr_is_live(all.session)) sched_yield();
+  EXPECT(CBR_ALREADY, cbr_invalidate_wait(all.session, CBR_REASON_ENDED,
+                                          CBR_FOREVER));
+  EQUAL(all.begun, it.complete);
+  EQUAL(1, it.invalid);
+  EQUAL(0, statistics_of(registry).live_tasks);
+  EXPECT(CBR_OK, cbr_invalidate_wait(it.token, CBR_REASON_ENDED, CBR_FOREVER));
+  EQUAL(1, it.destroyed);
+}
+
+static void G24_crowdInline(void) { expect_crowd(CBR_NONE); }
+
 /* On a queue: nothing is told before it is run. */
 static cbr_queue add_queue(uint32_t kind) {
   cbr_queue queue = CBR_NONE;
@@ -625,6 +703,12 @@ static void G24_toldOnAQueue(void) {
   expect_told(&it, "rdci");
   CHECK(!cbr_is_live(session));
   end_delegate(&it);
+  EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+}
+
+static void G24_crowdOnAThread(void) {
+  cbr_queue queue = add_queue(CBR_QUEUE_THREAD);
+  expect_crowd(queue);
   EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
 }
 
@@ -792,6 +876,8 @@ int main(void) {
   TEST(G11_jumpOutOfADelegate);
   TEST(H1_delegateForks);
   TEST(F1_everyMixture);
+  TEST(G24_crowdInline);
+  TEST(G24_crowdOnAThread);
   TEST(G24_toldOnAQueue);
   TEST(G24_toldOnAThread);
   TEST(G23_queueEndsFirst);

@@ -29,9 +29,15 @@ extension UnsafeMutablePointer where Pointee == SessionRecord {
   func takeEvent(by thread: ThreadPointer) -> SessionEventPointer? {
     let event = pointee.events.takeFirst()
     pointee.current = event
-    pointee.deliverer = event == nil ? nil : thread
-    if event == nil { pointee.isDelivering = false }
+    pointee.deliverer = thread
+    if event == nil { giveUpDelivering() }
     return event
+  }
+
+  /// The caller has not delivered after all.
+  func giveUpDelivering() {
+    pointee.isDelivering = false
+    pointee.deliverer = nil
   }
 
   /// False when it had begun to end before.

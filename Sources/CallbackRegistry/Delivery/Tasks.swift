@@ -212,7 +212,7 @@ package enum Tasks {
       }
       guard !task.pointee.isGathering || task.gather(bytes, size: size) else {
         Memory.release(event)
-        if goesDirectly { task.pointee.session.pointee.isDelivering = false }
+        if goesDirectly { task.pointee.session.giveUpDelivering() }
         return .noMemory
       }
       task.pointee.hasBegun = true

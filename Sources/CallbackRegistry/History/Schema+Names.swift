@@ -53,7 +53,7 @@ extension Schema {
       (-5, 'CBR_E_UNIMPLEMENTED', 'the optional method is absent'),
       (-6, 'CBR_E_FOREIGN', 'the handle belongs to another registry'),
       (-7, 'CBR_E_DYING', 'the owner''s death has begun'),
-      (-8, 'CBR_E_CLOSED', 'the registry has been closed'),
+      (-8, 'CBR_E_CLOSED', 'it, or its registry, has been closed'),
       (-9, 'CBR_E_FULL', 'a bound is reached'),
       (-10, 'CBR_E_CONSUMED', 'the one-shot was used before'),
       (-11, 'CBR_E_WOULD_DEADLOCK',

@@ -81,7 +81,7 @@ extension Status {
     case .unimplemented: "the optional method is absent"
     case .foreign: "the handle belongs to another registry"
     case .dying: "the owner's death has begun"
-    case .closed: "the registry has been closed"
+    case .closed: "it, or its registry, has been closed"
     case .full: "a bound is reached"
     case .consumed: "the one-shot was used before"
     case .wouldDeadlock: "waiting would close a ring of waiting threads"
