@@ -185,7 +185,8 @@ typedef enum cbr_status {
   CBR_E_LIMIT = -17,          /* all 2^26 slots of the process are in use or
                                  used up; nothing changed */
   CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
-  CBR_E_UNSUPPORTED = -19,    /* not possible here; reserved likewise */
+  CBR_E_UNSUPPORTED = -19,    /* not possible here; no function of this
+                                 release answers it */
   CBR_E_USER = -1000          /* never made by the library: for callbacks to
                                  return */
 } cbr_status;
