@@ -16,7 +16,8 @@ VERSION := 0.1.0
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
-.PHONY: all lib demo test bench matrix compare-foundation install uninstall clean
+.PHONY: all lib demo test bench matrix compare-foundation install uninstall \
+  clean
 
 all: lib build/bin/cbr
 
