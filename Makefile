@@ -7,6 +7,7 @@
 #   make fuzz         looks for bytes that break what reads them (SECONDS=30)
 #   make bench        the benchmarks
 #   make matrix       what may happen during an emission, here and elsewhere
+#   make compare-foundation   the same scripts on Linux's Foundation
 #   make install      into PREFIX (/usr/local), below DESTDIR if that is set
 #   make uninstall    removes what install put there
 #   make clean
@@ -16,7 +17,8 @@ VERSION := 0.1.0
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
-.PHONY: all lib demo test bench matrix install uninstall clean
+.PHONY: all lib demo test bench matrix compare-foundation install uninstall \
+  clean
 
 all: lib build/bin/cbr
 
@@ -147,6 +149,21 @@ matrix:
 	$(MAKE) lib
 	Comparison/matrix.py
 
+foundation_page := Documentation/FoundationComparison.md
+
+build/comparison/foundation: $(wildcard Comparison/Foundation/*.swift) \
+  build/lib/libcallbackregistry.so build/lib/$(soname) \
+  include/callback_registry.h
+	@mkdir -p $(@D)
+	swiftc -swift-version 6 -warnings-as-errors -O -wmo -I include \
+	  -module-name CompareFoundation -o $@ $(filter %.swift,$^) \
+	  -Lbuild/lib -lcallbackregistry -Xlinker -rpath=$(CURDIR)/build/lib
+
+compare-foundation:
+	packaging/install-packages demo
+	$(MAKE) build/comparison/foundation
+	build/comparison/foundation $(foundation_page)
+
 # ------------------------------------------------------------------ Testing --
 
 # Each part appends the numbers of its passed and failed tests to this file.
@@ -157,7 +174,8 @@ test_parts := test-build test-command test-documentation \
   test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
   test-swift test-swift-fallback test-swift-tsan test-swift-asan \
-  test-fuzz test-model test-examples test-demo test-matrix lint
+  test-fuzz test-model test-examples test-demo test-matrix test-foundation \
+  lint
 .PHONY: test-programs swift-tests $(test_parts)
 
 # Everything is compiled first, on two cores; then the parts run one by one.
@@ -253,7 +271,8 @@ $(fuzzers): build/fuzz/%: build/fuzz/%.target.o build/fuzz/Fuzz.o \
   build/fuzz/CallbackRegistry.o $(fuzz_platform)
 	swiftc -sanitize=fuzzer,address -use-ld=lld -static-stdlib -o $@ $^ -lsqlite3
 
-test-programs: all swift-tests $(examples) $(fuzzers) $(foreach variant,hooks tsan asan, \
+test-programs: all swift-tests $(examples) $(fuzzers) \
+  build/comparison/foundation $(foreach variant,hooks tsan asan, \
   $(programs:%=build/$(variant)/%.test))
 
 # The sanitizers come with Swift's own clang; its thread sanitizer knows
@@ -422,5 +441,10 @@ test-demo: lib
 test-matrix: lib
 	$(part) Comparison/matrix.py --check
 
+# With Foundation as it comes with the compiler.
+test-foundation: build/comparison/foundation
+	$(part) $< --check $(foundation_page)
+
 lint:
-	$(part) swift format lint --strict --recursive Package.swift Sources Tests
+	$(part) swift format lint --strict --recursive Package.swift Sources Tests \
+	  Comparison
