@@ -683,8 +683,9 @@ static cbr_session add_queued_session(delegate *self, cbr_queue queue) {
   options.label = "downloads";
   options.delegate = self->token;
   options.queue = queue;
-  EXPECT(CBR_OK, cbr_session_create(registry, &options, &self->session));
-  return self->session;
+  cbr_session session = CBR_NONE;
+  EXPECT(CBR_OK, cbr_session_create(registry, &options, &session));
+  return session;
 }
 
 static void G24_toldOnAQueue(void) {
