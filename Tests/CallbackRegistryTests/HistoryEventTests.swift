@@ -183,13 +183,13 @@ import Testing
       #expect(status?.name.description == parts[1])
       #expect(status?.text.description == parts[2])
     }
-    #expect(try history.number("SELECT count(*) FROM status") == 25)
+    #expect(try history.number("SELECT count(*) FROM status") == 26)
     for row in try history.rows("SELECT reason, name FROM reason") {
       let parts = row.split(separator: "|").map(String.init)
       #expect(Reason.name(UInt32(parts[0])!)?.description == parts[1])
     }
-    #expect(Reason.name(10) == nil)
-    #expect(try history.number("SELECT count(*) FROM reason") == 10)
+    #expect(Reason.name(12) == nil)
+    #expect(try history.number("SELECT count(*) FROM reason") == 12)
   }
 
   @Test func liveTokensBalanceAfterAFlush() throws {

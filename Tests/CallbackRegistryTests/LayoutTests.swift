@@ -131,6 +131,7 @@ import Testing
         ("live_sessions", \.liveSessions, \.live_sessions),
         ("live_tasks", \.liveTasks, \.live_tasks),
         ("live_replies", \.liveReplies, \.live_replies),
+        ("live_queues", \.liveQueues, \.live_queues),
       ]
     compare(
       Statistics.self, cbr_statistics.self,
