@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CCallbackRegistry
+internal import CCallbackRegistry
 import CPlatform
 import CallbackRegistry
 

@@ -264,7 +264,13 @@ class Sealed(Case):
             self.assertGreater(self.first, 3)
             for _ in range(3):
                 self.step(process)
-            self.expect_sealed()
+            # The program may write another block between two looks.
+            lines, status = self.verify_seals()
+            self.assertEqual((len(lines), status), (2, 0), lines)
+            self.assertTrue(lines[0].startswith("intact: "))
+            self.assertRegex(
+                lines[1],
+                rf"^sealed: \d+ blocks, from block {self.first} on$")
         self.expect_sealed()
 
     def test_two_processes_in_turns(self):

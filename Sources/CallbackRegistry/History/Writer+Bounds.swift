@@ -47,6 +47,16 @@ extension Writer {
   /// Whether calls are counted because the log has no room for them.
   var isPressed: Bool { isLogPinned && logPages >= pressedLimit }
 
+  /// How long to rest while calls are counted: a quarter of a second, and the
+  /// longer the less room is left, so that a reader that stays for a minute or
+  /// for an hour leaves some for other events.
+  var pressedRest: UInt64 {
+    let room = UInt64(lastLimit - pressedLimit)
+    let left = UInt64(lastLimit - min(logPages, lastLimit))
+    return min(Self.longestPressedRest, 250_000_000 * room / max(left, 1))
+  }
+  private static var longestPressedRest: UInt64 { 16_000_000_000 }
+
   /// Called before each batch, with the turn: the log may have no room for it.
   mutating func keepLog() throws(DatabaseError) {
     guard isLogPinned, logPages >= lastLimit else { return }

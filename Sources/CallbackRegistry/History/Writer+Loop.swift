@@ -18,8 +18,6 @@ extension Writer {
   /// dozen pages, however little it adds, and events are safe in their rings.
   private static var longestRest: UInt64 { 500_000_000 }
   private static var fewRows: Int { 256 }
-  /// While the log cannot be used again.
-  private static var pressedRest: UInt64 { 250_000_000 }
   private static var shortRest: UInt64 { 5_000_000 }
   private static var shortestRest: UInt64 { 1_000_000 }
   /// After a second without events.
@@ -199,7 +197,7 @@ extension Writer {
 
   /// Calls alone do not end this rest: they are counted where they happen.
   private mutating func restUnderPressure() {
-    let deadline = Deadline.after(Self.pressedRest)
+    let deadline = Deadline.after(pressedRest)
     let asked = flushing
     recorder.pointee.writer.lock()
     while recorder.pointee.blocked.load(ordering: .relaxed) == 0,
