@@ -8,18 +8,20 @@
 
 #include "ours.h"
 
-_Atomic uint64_t queue_received;
+static _Atomic uint64_t received;
 
 static cbr_queue pumped, threaded, recorded_queue;
 static cbr_token token, recorded;
 
 void queue_receive(void) {
   bench_function(&bench_context);
-  queue_received++;
+  received++;
 }
 
+uint64_t queue_received(void) { return received; }
+
 void queue_await(uint64_t before, uint64_t count) {
-  while (queue_received - before < count) sched_yield();
+  while (received - before < count) sched_yield();
 }
 
 static void receive(void *context, void *payload) {
@@ -35,7 +37,7 @@ static void run_bare(uint64_t count, unsigned thread) {
 
 static void post_to(cbr_queue queue, cbr_token to, uint64_t count) {
   cbr_message message = CBR_MESSAGE_INIT;
-  uint64_t before = queue_received;
+  uint64_t before = received;
   for (uint64_t each = 0; each < count; each++)
     ours_must(cbr_post(queue, to, &message), "cbr_post");
   queue_await(before, count);

@@ -7,8 +7,12 @@
 
 #include "harness.h"
 
-// Messages that the other thread has received.
-extern _Atomic uint64_t queue_received;
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// How many messages the other thread has received.
+uint64_t queue_received(void);
 
 // Does bench_work, as what a message calls does, and counts it.
 void queue_receive(void);
@@ -22,5 +26,9 @@ void queue_add_sustained(const char *name, bench_run run);
 
 // Adds a peer's cases: sustained, and one by one.
 void peer_queue(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

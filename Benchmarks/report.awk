@@ -346,6 +346,8 @@ function print_verdict(    missing, ns) {
   at_most("emit to 1 handler", "peer emissions" SUBSEP "ours, emit to 1", 12)
   at_most("emit to 10 handlers", "peer emissions" SUBSEP "ours, emit to 10",
     60)
+  at_most("post to a queue and deliver",
+    "queue" SUBSEP "post and deliver, thread, lifecycle", 150)
   at_most("register+invalidate", "lifetimes" SUBSEP "register+invalidate",
     150)
   at_most("... with destroy",

@@ -74,6 +74,16 @@ add_peer() {
 without() { skipped+=("$group"$'\t'"$1 skipped: $2 is not installed"); }
 
 has() { pkg-config --exists "$1"; }
+
+# Qt's compiler of what a class says about itself.
+moc() { "$(pkg-config --variable=host_bins Qt5Core 2> /dev/null || true)/moc" "$@"; }
+has_qt() { has Qt5Core && moc --version > /dev/null 2>&1; }
+
+# run_moc NAME: for Peers/NAME.cpp.
+run_moc() {
+  mkdir -p "$out/moc"
+  moc "Peers/$1.cpp" -o "$out/moc/$1.moc"
+}
 harness=("$out/harness.o")
 beside=("$out/harness.o" "$out/main.o")
 events=("$out"/{harness,spread,feed,events}.o)
@@ -127,7 +137,8 @@ build_ours() {
   for name in calls lifetimes memory growth session; do
     build $name $CC -O2 -g $warnings $name.c "${harness[@]}" $flags
   done
-  build queue $CC -O2 -g $warnings queue.c "${harness[@]}" $flags -lpthread
+  build queue.o $CC -O2 -g $warnings -c queue.c $flags
+  build queue $CC "$out/queue.o" "${harness[@]}" $flags -lpthread
 }
 
 cxx() {
@@ -172,11 +183,8 @@ build_peers() {
   if has sigc++-2.0; then
     cxx sigc "sigc++" $(pkg-config --cflags --libs sigc++-2.0)
   else without "sigc++" libsigc++-2.0-dev; fi
-  local moc
-  moc=$(pkg-config --variable=host_bins Qt5Core 2> /dev/null || true)/moc
-  if has Qt5Core && [ -x "$moc" ]; then
-    mkdir -p "$out/moc"
-    "$moc" Peers/qt.cpp -o "$out/moc/qt.moc"
+  if has_qt; then
+    run_moc qt
     cxx qt Qt -fPIC -I"$out/moc" $(pkg-config --cflags --libs Qt5Core)
   else without Qt qtbase5-dev; fi
   local slotmap
@@ -190,16 +198,29 @@ build_peers() {
   else without Swift "a Swift toolchain"; fi
 }
 
-# A loop of others, beside our queue.
+# loop PROGRAM TITLE SOURCE WORD...: a loop of others, beside our queue.
+loop() {
+  local name=$1 title=$2 source=$3
+  shift 3
+  local compiler=$CC
+  case $source in *.cpp) compiler=$CXX ;; esac
+  add_peer loops "$name" "$title" $compiler -O2 -g $warnings "$out/queue.o" \
+    "$source" "${harness[@]}" "$@" $flags -lpthread
+}
+
 build_loops() {
   local group="queue" name package title
   for name in glib_loop:glib-2.0:GLib uv_loop:libuv:libuv; do
     IFS=: read -r name package title <<< "$name"
     if has $package; then
-      add_peer loops $name "$title" $CC -O2 -g $warnings queue.c "Peers/$name.c" \
-        "${harness[@]}" $(pkg-config --cflags --libs $package) $flags -lpthread
+      loop $name $title "Peers/$name.c" $(pkg-config --cflags --libs $package)
     else without $title $package; fi
   done
+  if has_qt; then
+    run_moc qt_loop
+    loop qt_loop Qt Peers/qt_loop.cpp -fPIC -I"$out/moc" \
+      $(pkg-config --cflags --libs Qt5Core)
+  else without Qt qtbase5-dev; fi
 }
 
 build_recorders() {

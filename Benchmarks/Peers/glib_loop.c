@@ -18,7 +18,7 @@ static gpointer run_loop(gpointer loop) {
 
 static void run_post(uint64_t count, unsigned thread) {
   (void)thread;
-  uint64_t before = queue_received;
+  uint64_t before = queue_received();
   for (uint64_t each = 0; each < count; each++) g_idle_add(receive, NULL);
   queue_await(before, count);
 }

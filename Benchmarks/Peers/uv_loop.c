@@ -37,7 +37,7 @@ static void run_loop(void *context) {
 
 static void run_post(uint64_t count, unsigned thread) {
   (void)thread;
-  uint64_t before = queue_received;
+  uint64_t before = queue_received();
   for (uint64_t each = 0; each < count; each++) {
     node *made = malloc(sizeof *made);
     made->next = NULL;
