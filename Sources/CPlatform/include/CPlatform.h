@@ -32,6 +32,19 @@ CBR_PRIVATE bool cbr_thread_on_exit(void *record);
 CBR_PRIVATE uint32_t cbr_thread_kernel_number(void);
 CBR_PRIVATE void cbr_thread_name(char name[16]);
 
+/* ----------------------------------------------------------------- text -- */
+
+/* The length of zero-terminated text, looked at up to `limit` bytes. */
+CBR_INLINE size_t cbr_text_length(const char *text, size_t limit) {
+  const char *end = __builtin_memchr(text, 0, limit);
+  return end ? (size_t)(end - text) : limit;
+}
+
+CBR_INLINE bool cbr_bytes_are_equal(const void *one, const void *other,
+                                    size_t length) {
+  return __builtin_memcmp(one, other, length) == 0;
+}
+
 /* --------------------------------------------------------------- fences -- */
 
 /* Whether readers get by with a compiler fence. Written once, before the

@@ -64,7 +64,7 @@ package enum Completions {
       mode: Mode.notCallable | registry.level.mode, thread: access.thread)
     new.destroy(what)
     do throws(Status) {
-      try registry.add(new, access, out: out) { slot, _, handle in
+      try registry.add(&new, access, out: out) { slot, _, handle in
         record.initialize(
           to: CompletionRecord(
             header: RecordHeader(

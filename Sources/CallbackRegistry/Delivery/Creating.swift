@@ -20,10 +20,10 @@ enum Creating {
       let access = try Access.registry(handle, thread: thread)
       let registry = access.registry
       let origin = try registry.internOrigin(label: label, file: nil, line: 0)
-      let new = NewSlot(
+      var new = NewSlot(
         kind: kind, origin: origin, owner: owner,
         mode: Mode.notCallable | registry.level.mode, thread: thread)
-      try registry.add(new, access, out: out) { slot, _, handle in
+      try registry.add(&new, access, out: out) { slot, _, handle in
         fill(slot, registry, handle)
       }
       return .ok

@@ -11,13 +11,13 @@ package enum Replies {
   ) throws(Status) {
     let registry = access.registry
     let detail = Table.knownDetail(at: Handle.index(of: task))
-    let new = NewSlot(
+    var new = NewSlot(
       kind: .reply,
       origin: Origin(
         callback: detail.pointee.callback, site: detail.pointee.site),
       owner: task, mode: Mode.notCallable | registry.level.mode,
       thread: access.thread)
-    try registry.add(new, access, out: out) { _, detail, _ in
+    try registry.add(&new, access, out: out) { _, detail, _ in
       detail.pointee.typeTag = task
     }
   }

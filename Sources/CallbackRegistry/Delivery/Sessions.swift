@@ -81,7 +81,7 @@ package enum Sessions {
       to: Holder(token: delegate.token, step: { Sessions.delegateDied($0) }))
     new.holder = holder
     do throws(Status) {
-      try registry.add(new, access, out: out) { slot, detail, handle in
+      try registry.add(&new, access, out: out) { slot, detail, handle in
         // For the history.
         detail.pointee.typeTag = delegate.token
         record.initialize(

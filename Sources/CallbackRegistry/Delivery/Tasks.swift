@@ -66,10 +66,11 @@ package enum Tasks {
       kind: .task, origin: origin, owner: session,
       mode: Mode.notCallable | registry.level.mode, thread: access.thread)
     new.isAllowed = { registry, session in
-      registry.session(session, isLive: true)?.pointee.stage == .open
+      registry.assumingMemoryBound(to: RegistryRecord.self)
+        .session(session, isLive: true)?.pointee.stage == .open
     }
     do throws(Status) {
-      try registry.add(new, access, out: out) { slot, _, handle in
+      try registry.add(&new, access, out: out) { slot, _, handle in
         guard let owner = registry.session(session, isLive: true) else {
           return
         }

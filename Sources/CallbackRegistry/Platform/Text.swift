@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
+
 /// Builds zero-terminated text in memory of fixed size.
 ///
 /// What does not fit is left out at a character's boundary, and counted.
@@ -126,7 +128,5 @@ extension StaticString {
 package func length(
   of text: UnsafePointer<CChar>, limit: Int
 ) -> Int {
-  var length = 0
-  while length < limit, text[length] != 0 { length += 1 }
-  return length
+  cbr_text_length(text, limit)
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
+
 /// Text that events name by number: labels of callbacks, and sites (a file and
 /// a line).
 ///
@@ -72,7 +74,7 @@ package struct Dictionary: ~Copyable {
     while places[index] != 0 {
       let entry = entries[Int(places[index]) - 1]
       if entry.hash == hash, entry.line == line, entry.length == length,
-        areEqual(entry.text, text, length: length)
+        cbr_bytes_are_equal(entry.text, text, length)
       {
         return UInt32(before) + places[index]
       }
@@ -109,15 +111,32 @@ package struct Dictionary: ~Copyable {
     return true
   }
 
-  /// FNV-1a over the bytes and the line.
+  /// A multiplication by an odd number for each eight bytes, the line and the
+  /// bytes left over; which of it is used depends on all of them.
   private static func hash(
     _ text: UnsafePointer<CChar>, length: Int, line: UInt32
   ) -> UInt32 {
-    var hash = UInt32(2_166_136_261) ^ line
-    for index in 0..<length {
-      hash = (hash ^ UInt32(UInt8(bitPattern: text[index]))) &* 16_777_619
+    let bytes = UnsafeRawPointer(text)
+    var hash = UInt64(line) << 32 | UInt64(truncatingIfNeeded: length)
+    var index = 0
+    while index + 8 <= length {
+      mix(&hash, bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+      index += 8
     }
-    return hash ^ hash >> 15
+    var rest: UInt64 = 0
+    while index < length {
+      rest = rest << 8 | UInt64(UInt8(bitPattern: text[index]))
+      index += 1
+    }
+    mix(&hash, rest)
+    return UInt32(truncatingIfNeeded: hash)
+  }
+
+  @inline(__always)
+  private static func mix(_ hash: inout UInt64, _ word: UInt64) {
+    // 2^64 divided by the golden ratio.
+    hash = (hash ^ word) &* 0x9E37_79B9_7F4A_7C15
+    hash ^= hash >> 32
   }
 }
 

@@ -46,13 +46,13 @@ package enum Leasing {
     let access = try Access.of(token, thread: thread, bySpare: true)
     Protocol.addLease(slot, handle: token)
     let detail = Table.knownDetail(at: Handle.index(of: token))
-    let new = NewSlot(
+    var new = NewSlot(
       kind: .lease,
       origin: Origin(
         callback: detail.pointee.callback, site: detail.pointee.site),
       owner: Handle.none, mode: Mode.notCallable, thread: thread)
     do throws(Status) {
-      try access.registry.add(new, access, out: out) { _, detail, _ in
+      try access.registry.add(&new, access, out: out) { _, detail, _ in
         detail.pointee.typeTag = token
       }
     } catch {

@@ -108,11 +108,11 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
     _ access: borrowing Access, out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
     let origin = try internOrigin(label: label, file: nil, line: 0)
-    let new = NewSlot(
+    var new = NewSlot(
       kind: .owner, origin: origin, owner: parent,
       mode: Mode.notCallable | level.mode, thread: access.thread,
       object: object)
-    try add(new, access, out: out) { _, detail, _ in
+    try add(&new, access, out: out) { _, detail, _ in
       detail.pointee.typeTag = object
     }
   }
