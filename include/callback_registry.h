@@ -682,8 +682,10 @@ cbr_status cbr_invalidate_wait(cbr_handle handle, cbr_reason reason,
 
 /* Tells the life of a handle in text: kind, label, owner, where, when and by
  * which thread it was registered and ended and why, its calls, and the late
- * callers; for dead handles from the history, also after their slot was
- * reused, and for handles of an earlier run whose history is open.
+ * callers; a live queue's messages, a signal's connections, and the token that
+ * a slot, session or task holds; for dead handles from the history, also after
+ * their slot was reused, and for handles of an earlier run whose history is
+ * open.
  *   text, size  receive the text, lines that each end with a newline, cut to
  *               size and ended by 0; may be NULL, 0
  *   needed      receives the bytes needed with the ending 0; may be NULL

@@ -88,32 +88,3 @@ package enum Queues {
     }
   }
 }
-
-/// A live queue that the calling thread pins.
-struct PinnedQueue: ~Copyable {
-  let record: QueuePointer
-  let handle: UInt64
-  let thread: ThreadPointer
-  let pin: UInt32
-
-  init(_ handle: UInt64, thread: ThreadPointer) throws(Status) {
-    try HandleForm.check(handle, is: .queue)
-    guard let slot = Table.slot(of: handle) else {
-      throw Access.absent(handle)
-    }
-    guard let pin = thread.pin(handle) else { throw .noMemory }
-    cbr_light_fence()
-    guard slot.pointee.word.load(ordering: .acquiring) == handle,
-      let record = slot.queueRecord
-    else {
-      Entering.withdraw(pin, handle, thread: thread)
-      throw Access.absent(handle)
-    }
-    self.record = record
-    self.handle = handle
-    self.thread = thread
-    self.pin = pin
-  }
-
-  deinit { Entering.withdraw(pin, handle, thread: thread) }
-}

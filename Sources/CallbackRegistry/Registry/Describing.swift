@@ -16,6 +16,8 @@ struct Description {
   var endedThread: UInt32
   var endReason: UInt32
   var leases: UInt32
+  /// The token that a slot holds, or that a session or task has for a delegate.
+  var held: UInt64
   var typeTag: UInt64
 }
 
@@ -46,6 +48,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         // A signal's are its connections.
         leases: kind == .token
           ? slot.pointee.leases.load(ordering: .relaxed) : 0,
+        held: kind.holdsToken ? detail.heldToken : Handle.none,
         typeTag: detail.pointee.typeTag)
     }
   }

@@ -42,6 +42,7 @@ package enum Explaining {
       registry.recordCount(of: handle, thread: thread)
       if let found = registry.description(of: handle) {
         registry.explain(handle, found, into: &text)
+        registry.explainUse(handle, found, thread: thread, into: &text)
         _ = registry.pointee.history.explainCalls(of: handle, into: &text)
         return
       }
@@ -82,12 +83,61 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       Describing.append(reason: found.endReason, to: &text)
       text.append("\n")
     }
-    guard found.kind == .token else { return }
-    text.append("calls in flight: ")
-    // A destroy that runs is pinned like a call.
-    text.append(found.state == .destroying ? 0 : Scan.countPins(handle))
-    text.append("; leases: ")
-    text.append(found.leases)
+  }
+
+  /// What its kind has beside.
+  fileprivate func explainUse(
+    _ handle: UInt64, _ found: Description, thread: ThreadPointer,
+    into text: inout Text
+  ) {
+    switch found.kind {
+    case .token:
+      text.append("calls in flight: ")
+      // A destroy that runs is pinned like a call.
+      text.append(found.state == .destroying ? 0 : Scan.countPins(handle))
+      text.append("; leases: ")
+      text.append(found.leases)
+      text.append("\n")
+    case .signal:
+      text.append("connections: ")
+      text.append(liveConnections(of: handle))
+      text.append("\n")
+    case .queue: explainMessages(handle, thread: thread, into: &text)
+    default:
+      guard found.held != Handle.none else { return }
+      text.append("holds ")
+      append(name: found.held, to: &text)
+      text.append("\n")
+    }
+  }
+
+  private func liveConnections(of signal: UInt64) -> Int {
+    let slot = Table.knownSlot(at: Handle.index(of: signal))
+    return pointee.lock.locked {
+      guard slot.pointee.word.load(ordering: .relaxed) == signal,
+        let list = slot.signalRecord?.pointee.list
+      else { return 0 }
+      return list.countLive(ofFirst: list.ownCount)
+    }
+  }
+
+  private func explainMessages(
+    _ queue: UInt64, thread: ThreadPointer, into text: inout Text
+  ) {
+    guard let queue = try? PinnedQueue(queue, thread: thread) else { return }
+    let counts = queue.record.pointee.monitor.locked {
+      queue.record.countsNow()
+    }
+    text.append("messages waiting: ")
+    text.append(counts.waiting)
+    text.append(" of ")
+    text.append(counts.waitingBytes)
+    text.append(" bytes; posted: ")
+    text.append(counts.posted)
+    text.append("; delivered: ")
+    text.append(counts.delivered)
+    text.append("; posters that wait: ")
+    text.append(counts.blocked)
     text.append("\n")
   }
 

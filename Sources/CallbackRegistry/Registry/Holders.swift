@@ -27,6 +27,11 @@ extension UnsafeMutablePointer where Pointee == Slot {
   }
 }
 
+extension HandleKind {
+  /// Whether it may have a holder.
+  var holdsToken: Bool { self == .slot || self == .session || self == .task }
+}
+
 extension UnsafeMutablePointer where Pointee == SlotDetail {
   /// The token that a slot holds.
   package var heldToken: UInt64 {
