@@ -19,20 +19,25 @@
 // Exceptions.  One that leaves a callable passes through call and guard to
 //   the caller; the call is left on the way. One that leaves a handler of a
 //   signal is kept, ends the emission, and is thrown out of signal::emit: it
-//   never passes through the library.
+//   never passes through the library. What a queue calls, a session's delegate
+//   and a completion have nobody to catch one: there it ends the program
+//   (std::terminate), and so does pthread_exit.
 // Signatures.  R(A...) names the callable as the caller sees it. Underneath it
 //   is a function R (*)(void *context, A...), and its signature makes a type
 //   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
 //   what is another one.
-// Wrappers.  registry, owner, registration, slot, signal and connection own
-//   one handle each, can be moved and not copied, and convert to the handle,
-//   so that every function of the C header takes them. Like std::unique_ptr,
-//   a wrapper is not changed by one thread while another uses it; the handle
-//   that it holds is for any, and so are a signal's connect and emit, and a
-//   slot's set, token and call.
+// Wrappers.  registry, owner, registration, slot, signal, connection, queue,
+//   delegate, session and completion own one handle each, can be moved and not
+//   copied, and convert to the handle, so that every function of the C header
+//   takes them. Like std::unique_ptr, a wrapper is not changed by one thread
+//   while another uses it; the handle that it holds is for any, and so are a
+//   signal's connect and emit, a slot's set, token and call, and a queue's
+//   post.
 // Destructors.  They end their handle and wait without limit for what is
 //   running on other threads. A destructor cannot say CBR_DEFERRED or
-//   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first.
+//   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first. Those
+//   of a session, which cancels it, and of a delegate do not wait, for what is
+//   told may be told on a queue that this very thread runs.
 // Since.  Everything here is since 0.1.0.
 #ifndef CALLBACK_REGISTRY_HPP
 #define CALLBACK_REGISTRY_HPP
@@ -562,6 +567,17 @@ struct about {
 
 namespace detail {
 
+inline cbr_registration describe(const about &what) {
+  cbr_registration made = CBR_REGISTRATION_INIT;
+  made.label = what.label;
+  made.owner = what.owner;
+  made.flags = what.flags;
+  made.level = what.level;
+  made.line = what.line;
+  made.file = what.file;
+  return made;
+}
+
 // Moves a callable to the heap and has it registered, to be deleted by its
 // destroy. On failure nothing is left of it.
 template <class Callable, class Register>
@@ -572,19 +588,12 @@ cbr_status add_callable(const about &what, cbr_function function,
       new (std::nothrow) stored(std::forward<Callable>(callable)));
   if (!context) return CBR_E_NOMEM;
 
-  cbr_registration made = CBR_REGISTRATION_INIT;
-  made.label = what.label;
+  cbr_registration made = describe(what);
   made.function = function;
   made.context = context.get();
   made.destroy = [](void *its_context) {
     delete static_cast<stored *>(its_context);
   };
-  made.owner = what.owner;
-  made.flags = what.flags;
-  made.level = what.level;
-  made.line = what.line;
-  made.file = what.file;
-
   cbr_status status = register_it(made);
   if (status == CBR_OK) context.release();
   return status;
@@ -908,6 +917,349 @@ class [[nodiscard]] blocked {
  private:
   cbr_handle handle_;
   cbr_status status_;
+};
+
+// ------------------------------------------------------------- Queues --
+
+namespace detail {
+
+// What a queue keeps of a call: its arguments, by value.
+template <class Signature>
+struct posted;
+
+template <class R, class... A>
+struct posted<R(A...)> {
+  static_assert(!((std::is_lvalue_reference_v<A> &&
+                   !std::is_const_v<std::remove_reference_t<A>>) ||
+                  ...),
+                "a call that is delivered later cannot be given a T &: what "
+                "it refers to may be gone; give a pointer, or a value");
+
+  std::tuple<std::decay_t<A>...> arguments;
+
+  static void invoke(cbr_function function, void *context,
+                     void *payload) noexcept {
+    auto called = CBR_FUNCTION_CAST_(R (*)(void *, A...), function);
+    std::apply(
+        [&](auto &...each) { called(context, static_cast<A &&>(each)...); },
+        static_cast<posted *>(payload)->arguments);
+  }
+
+  static void free(void *payload) { delete static_cast<posted *>(payload); }
+};
+
+}  // namespace detail
+
+// Where calls are delivered: by whoever runs it, or on a thread of its own
+// (G21, G22).
+//
+//   cbr::queue queue;
+//   cbr::check(queue.create(registry, "main loop"));
+//   cbr::check(queue.post<void(std::string)>(shown, "done"));
+//   queue.run();  // when queue.descriptor() is readable
+class queue : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // As cbr_queue_create; a queue that the wrapper held is ended.
+  [[nodiscard]] cbr_status create(cbr_registry registry,
+                                  const cbr_queue_options &options) {
+    cbr_queue created;
+    cbr_status status = cbr_queue_create(registry, &options, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // The same with the options' defaults: CBR_QUEUE_PUMPED or CBR_QUEUE_THREAD.
+  [[nodiscard]] cbr_status create(cbr_registry registry, const char *label,
+                                  std::uint32_t kind = CBR_QUEUE_PUMPED,
+                                  cbr_owner owner = CBR_NONE) {
+    cbr_queue_options options = CBR_QUEUE_OPTIONS_INIT;
+    options.label = label;
+    options.kind = kind;
+    options.owner = owner;
+    return create(registry, options);
+  }
+
+  // Posts a call of a token that was bound to a callable of this signature.
+  // The arguments are copied or moved to the heap, count for max_bytes by
+  // their sizeof, and are destroyed exactly once, delivered or not (G21); the
+  // callable is given them as movable. Its result is dropped.
+  // As cbr_post, CBR_E_NOMEM included. Throws only what copying does.
+  template <class Signature, class... Arguments>
+  [[nodiscard]] cbr_status post(cbr_token token,
+                                Arguments &&...arguments) const {
+    using posted = detail::posted<Signature>;
+    std::unique_ptr<posted> payload(
+        new (std::nothrow) posted{{std::forward<Arguments>(arguments)...}});
+    if (!payload) return CBR_E_NOMEM;
+    cbr_message message = CBR_MESSAGE_INIT;
+    message.payload = payload.get();
+    message.payload_bytes = sizeof(posted);
+    message.free_payload = posted::free;
+    message.type_tag = type_tag<Signature>;
+    message.invoke = posted::invoke;
+    cbr_status status = cbr_post(*this, token, &message);
+    if (status == CBR_OK) payload.release();
+    return status;
+  }
+
+  // As cbr_queue_run, _descriptor, _finish and _statistics.
+  cbr_status run(std::size_t limit = 0, std::size_t *ran = nullptr) const {
+    return cbr_queue_run(*this, limit, ran);
+  }
+  int descriptor() const noexcept { return cbr_queue_descriptor(*this); }
+  cbr_status finish() noexcept { return cbr_queue_finish(*this); }
+  cbr_status statistics(cbr_queue_counts &counts) const noexcept {
+    counts = CBR_QUEUE_COUNTS_INIT;
+    return cbr_queue_statistics(*this, &counts);
+  }
+
+  // As cbr_invalidate_wait: what waits in it is dropped. CBR_ALREADY also when
+  // there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return owned::finish(reason, timeout_ns);
+  }
+};
+
+// ----------------------------------------------------------- Sessions --
+
+// Whom a session tells (G23 to G28): see cbr_did_receive_response and those
+// that follow it. A cbr::delegate registers one.
+class session_delegate {
+ public:
+  session_delegate() = default;
+  session_delegate(const session_delegate &) = delete;
+  session_delegate &operator=(const session_delegate &) = delete;
+  virtual ~session_delegate() = default;
+
+  // Views are valid until the method returns.
+  virtual void did_receive_response(cbr_task task, std::string_view response,
+                                    cbr_reply reply) {
+    (void)task;
+    (void)response;
+    cbr_reply_send(reply, CBR_ALLOW, CBR_NONE);
+  }
+  virtual void did_receive_data(cbr_task task, std::string_view data) {
+    (void)task;
+    (void)data;
+  }
+  virtual void did_complete(cbr_task task, int error) = 0;
+  virtual void did_become_invalid(cbr_session session, cbr_reason reason) {
+    (void)session;
+    (void)reason;
+  }
+  virtual void did_hand_over(cbr_task task, cbr_token successor) {
+    (void)task;
+    (void)successor;
+  }
+};
+
+namespace detail {
+
+inline std::string_view view(const void *bytes, std::size_t size) noexcept {
+  return {static_cast<const char *>(bytes), size};
+}
+
+// The methods of cbr_session_interface, for a session_delegate.
+struct told {
+  static session_delegate &object(void *context) noexcept {
+    return *static_cast<session_delegate *>(context);
+  }
+  static void response(void *context, cbr_task task, const void *bytes,
+                       std::size_t size, cbr_reply reply) noexcept {
+    object(context).did_receive_response(task, view(bytes, size), reply);
+  }
+  static void data(void *context, cbr_task task, const void *bytes,
+                   std::size_t size) noexcept {
+    object(context).did_receive_data(task, view(bytes, size));
+  }
+  static void complete(void *context, cbr_task task, int error) noexcept {
+    object(context).did_complete(task, error);
+  }
+  static void invalid(void *context, cbr_session session,
+                      cbr_reason reason) noexcept {
+    object(context).did_become_invalid(session, reason);
+  }
+  static void hand_over(void *context, cbr_task task,
+                        cbr_token successor) noexcept {
+    object(context).did_hand_over(task, successor);
+  }
+};
+
+inline cbr_status end(cbr_handle handle, cbr_reason reason, std::uint64_t) {
+  return cbr_invalidate(handle, reason);
+}
+
+inline cbr_status cancel(cbr_handle session, cbr_reason, std::uint64_t) {
+  return cbr_session_cancel(session);
+}
+
+}  // namespace detail
+
+// A session_delegate that sessions can be given, ended with its wrapper. What
+// its sessions have not told it by then is recorded as undelivered: keep it
+// until did_become_invalid to hear all.
+class delegate : public detail::owned<detail::end> {
+ public:
+  // Registers it; one that the wrapper held is ended.
+  //   what    "label", or {"label", owner, flags, level}
+  //   object  deleted exactly once, when the token is dead and no session
+  //           holds it any more; on failure at once
+  // As cbr_register; CBR_E_INVALID it is null.
+  [[nodiscard]] cbr_status bind(cbr_registry registry, const about &what,
+                                std::unique_ptr<session_delegate> object) {
+    if (!object) return CBR_E_INVALID;
+    using told = detail::told;
+    const cbr_function methods[CBR_SESSION_METHODS] = {
+        CBR_FUNCTION_CAST_(cbr_function, &told::response),
+        CBR_FUNCTION_CAST_(cbr_function, &told::data),
+        CBR_FUNCTION_CAST_(cbr_function, &told::complete),
+        CBR_FUNCTION_CAST_(cbr_function, &told::invalid),
+        CBR_FUNCTION_CAST_(cbr_function, &told::hand_over)};
+    cbr_registration made = detail::describe(what);
+    made.interface = cbr_session_interface();
+    made.methods = methods;
+    made.context = object.get();
+    made.destroy = [](void *context) {
+      delete static_cast<session_delegate *>(context);
+    };
+    cbr_token token;
+    cbr_status status = cbr_register(registry, &made, &token);
+    if (status != CBR_OK) return status;
+    object.release();
+    adopt(token);
+    return status;
+  }
+
+  // As cbr_invalidate; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED) noexcept {
+    return finish(reason, 0);
+  }
+};
+
+// Work with one delegate, in tasks, and with an end.
+//
+//   cbr::delegate downloader;
+//   cbr::check(downloader.bind(registry, "downloader",
+//                              std::make_unique<my_downloader>()));
+//   cbr::session session;
+//   cbr::check(session.create(registry, "downloads", downloader));
+//   cbr_task task;
+//   cbr::check(session.begin("page", task));
+//   cbr_task_data(task, bytes, size);
+//   cbr_task_complete(task, 0);
+//   session.finish();
+class session : public detail::owned<detail::cancel> {
+ public:
+  // As cbr_session_create; a session that the wrapper held is cancelled.
+  //   what   "label", or {"label", owner}
+  //   queue  where the delegate is told
+  [[nodiscard]] cbr_status create(cbr_registry registry, const about &what,
+                                  cbr_token delegate,
+                                  cbr_queue queue = CBR_NONE) {
+    cbr_session_options options = CBR_SESSION_OPTIONS_INIT;
+    options.label = what.label;
+    options.delegate = delegate;
+    options.owner = what.owner;
+    options.line = what.line;
+    options.file = what.file;
+    options.queue = queue;
+    cbr_session created;
+    cbr_status status = cbr_session_create(registry, &options, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // As cbr_task_begin, of a task without a context.
+  //   what   "label"
+  //   flags  CBR_TASK_GATHER
+  [[nodiscard]] cbr_status begin(const about &what, cbr_task &out,
+                                 std::uint32_t flags = 0) const {
+    return begin(what, out, std::unique_ptr<char>(), flags);
+  }
+
+  // The same with a context, which task_context gives back.
+  //   context  deleted exactly once, with the task (G28); on failure at once
+  template <class Context>
+  [[nodiscard]] cbr_status begin(const about &what, cbr_task &out,
+                                 std::unique_ptr<Context> context,
+                                 std::uint32_t flags = 0) const {
+    cbr_task_options options = CBR_TASK_OPTIONS_INIT;
+    options.label = what.label;
+    options.flags = flags;
+    options.line = what.line;
+    options.file = what.file;
+    options.context = context.get();
+    if (context)
+      options.destroy = [](void *its_context) {
+        delete static_cast<Context *>(its_context);
+      };
+    cbr_status status = cbr_task_begin(*this, &options, &out);
+    if (status == CBR_OK) context.release();
+    return status;
+  }
+
+  // As cbr_session_finish and cbr_session_cancel.
+  cbr_status finish() noexcept { return cbr_session_finish(*this); }
+  cbr_status cancel() noexcept { return cbr_session_cancel(*this); }
+};
+
+// As cbr_task_context, of a task that was begun with a Context.
+template <class Context>
+Context *task_context(cbr_task task) noexcept {
+  return static_cast<Context *>(cbr_task_context(task));
+}
+
+// -------------------------------------------------------- Completions --
+
+// A callable that is called exactly once (G27).
+//
+//   cbr::completion fetched;
+//   cbr::check(fetched.create(registry, "fetched", ECANCELED,
+//       [](int error, void *value) { ... }));
+//   fetched.send(0, &page);
+class completion : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // As cbr_completion_create; one that the wrapper held is ended, by which it
+  // is called with its default error, as it is by the destructor, unless
+  // something was sent.
+  //   what      "label", or {"label", owner}
+  //   callable  a void(int error, void *value); moved to the heap, deleted
+  //             when it has been called
+  // On failure nothing is called.
+  template <class Callable>
+  [[nodiscard]] cbr_status create(cbr_registry registry, const about &what,
+                                  int default_error, Callable &&callable) {
+    using stored = std::decay_t<Callable>;
+    static_assert(std::is_invocable_v<stored &, int, void *>,
+                  "the callable is a void(int error, void *value)");
+    cbr_reply created;
+    cbr_status status = detail::add_callable(
+        what, CBR_FUNCTION_CAST_(cbr_function, &complete<stored>),
+        std::forward<Callable>(callable), [&](cbr_registration &made) {
+          return cbr_completion_create(registry, &made, default_error,
+                                       &created);
+        });
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
+
+  // As cbr_completion_send.
+  cbr_status send(int error, void *value = nullptr) const {
+    return cbr_completion_send(*this, error, value);
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+
+ private:
+  template <class Callable>
+  static void complete(void *context, int error, void *value) noexcept {
+    std::invoke(*static_cast<Callable *>(context), error, value);
+  }
 };
 
 // ------------------------------------------------------------ Looking --
