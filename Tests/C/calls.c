@@ -1217,6 +1217,7 @@ static void F7_whatWasLiveAtCloseIsNamed(void) {
   const char *error = cbr_last_error();
   CHECK(strstr(error, "\"forgotten\"") != NULL);
   CHECK(strstr(error, "fixture.h:") != NULL);
+  CHECK(strstr(error, ", registered ") && strstr(error, "s before; "));
   CHECK(strstr(error, "2 more") != NULL);
   EQUAL(6, destroyed(&context));
 }

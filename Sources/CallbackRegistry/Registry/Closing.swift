@@ -84,7 +84,7 @@ private struct LeakReport: ~Copyable {
       if count <= Self.namedLimit { name(item) }
     }
     if count > Self.namedLimit {
-      text.append(", and ")
+      text.append("; and ")
       text.append(count - Self.namedLimit)
       text.append(" more")
     }
@@ -96,7 +96,7 @@ private struct LeakReport: ~Copyable {
   }
 
   private mutating func name(_ item: Item) {
-    text.append(count == 1 ? "still live at close: " : ", ")
+    text.append(count == 1 ? "still live at close: " : "; ")
     if item.kind == UInt32(HandleKind.lease.rawValue) {
       text.append("a lease on ")
     }
@@ -106,11 +106,15 @@ private struct LeakReport: ~Copyable {
     text.append("\"")
     text.append(item.label)
     text.append("\"")
-    guard item.line > 0 else { return }
-    text.append(" at ")
-    text.append(item.file)
-    text.append(":")
-    text.append(item.line)
+    if item.line > 0 {
+      text.append(" at ")
+      text.append(item.file)
+      text.append(":")
+      text.append(item.line)
+    }
+    text.append(", registered ")
+    text.append(nanoseconds: item.ageNanoseconds)
+    text.append(" before")
   }
 
   consuming func report(to thread: ThreadPointer) {
