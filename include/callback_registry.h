@@ -69,6 +69,8 @@
  *   that the thread had then; "thread" when it had none.
  * Time.  Durations are nanoseconds; CBR_FOREVER waits without limit; 0 asks
  *   without waiting.
+ * Blocking.  A function waits for your code, or for the disk, only where its
+ *   comment says so ("Blocking:").
  * Since.  Everything here is since 0.1.0 unless it says otherwise.
  */
 #ifndef CALLBACK_REGISTRY_H

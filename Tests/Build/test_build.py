@@ -242,6 +242,19 @@ class Headers(Case):
         self.check_cxx(text)
         self.check_cxx(text.replace(".h>", ".hpp>"))
 
+    def test_blocking_is_documented(self):
+        """A20: who waits says so."""
+        found = re.findall(
+            r"/\*((?:(?!\*/).)*)\*/\s*(?:CBR_\w+\s+)*"
+            r"cbr_\w+ (cbr_\w+)\(([^;{]*?)\);", HEADER.read_text(), re.S)
+        waiting = {name: text for text, name, parameters in found
+                   if "timeout_ns" in parameters}
+        self.assertLessEqual(
+            {"cbr_registry_close", "cbr_invalidate_wait", "cbr_audit_flush"},
+            set(waiting))
+        for name, text in waiting.items():
+            self.assertIn("Blocking: up to timeout_ns", text, name)
+
     def test_cxx_wrappers(self):
         # Checked as they are used: a template that is not says little.
         for name in ("Examples/quickstart.cpp", "Tests/C/header_guard.cpp",

@@ -494,7 +494,8 @@ static void G11_aCallIsLeftOnce(void) {
     }
 }
 
-/* Ending again says who was first, also when the slot is free or another's. */
+/* Ending again says who was first, also when the slot is free or another's
+ * (D18). */
 static void G16_endingAgainTellsOfTheFirst(void) {
   cbr_registry registry = open_registry("again", CBR_LEVEL_LIFECYCLE);
   cbr_registration what = CBR_REGISTRATION_INIT;

@@ -241,6 +241,7 @@ static void G20_connectedMeanwhile(void) {
   }
 }
 
+/* One that a handler of the same signal makes (B16). */
 static void G20_nested(void) {
   listener it[2] = {{0}};
   cbr_signal signal = add_signal(CBR_NONE);

@@ -4,7 +4,7 @@
  * on its own handle or any other (G12), and no lock is held there (G13). The
  * table below has a row for each function and a column for each place; a cell
  * has three letters, for the token whose callback, destroy or visit it is, for
- * another token, and for the owner of the first (B4, B20, D14). Around every
+ * another token, and for the owner of the first (B4, B6, B20, D14). Around every
  * attempt the whole scene is made anew, and taken down afterwards. In the table
  * of signals the token is a handler, whose callback is called by an emission; in
  * that of sessions it is a delegate, and its callback did_receive_response.

@@ -688,6 +688,7 @@ static cbr_session add_queued_session(delegate *self, cbr_queue queue) {
   return session;
 }
 
+/* The end that waits there names the session, and no memory of it (E10). */
 static void G24_toldOnAQueue(void) {
   delegate it = {.act = allow};
   cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);

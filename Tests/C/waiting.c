@@ -97,7 +97,7 @@ static void A3_waiterIsWokenWhileAnotherCallRuns(void) {
   EQUAL(1, life.destroyed);
 }
 
-/* B3: what is held up is named. A timeout of 0 asks. */
+/* B3, B19: what is held up is named. A timeout of 0 asks. */
 static void B3_timeoutNamesTheCall(void) {
   life life = {0};
   cbr_token token = add_subject(&life, CBR_NONE);
