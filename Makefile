@@ -336,13 +336,13 @@ each = @failed=0; for program in $(1); do \
 # Tests that hold at every level, for which nothing is recorded otherwise.
 of_every_level := $(shell grep -l test_level Tests/C/*.c)
 
-define test_programs_of
+define at_every_level
 $(call each,$^)
 $(call each,$(of_every_level:%=build/$(1)/%.test),env CBR_TEST_LEVEL=calls)
 endef
 
 test-c: $(programs:%=build/hooks/%.test)
-	$(call test_programs_of,hooks)
+	$(call at_every_level,hooks)
 
 # Kills a process that records at ten thousand moments, some three hours, and
 # ten thousand at chosen ones, one more; lets every allocation fail; has a reader
@@ -357,7 +357,7 @@ soak: $(patsubst %,build/hooks/Tests/C/%.c.test,clocks crashes kills memory \
 	CBR_SOAK_SECONDS=600 build/hooks/Tests/C/clocks.c.test
 
 # Where membarrier is refused, every call pays for a full fence. What becomes of
-# a file has nothing to do with that.
+# a file has nothing to do with that, and neither has the level.
 of_files := $(patsubst %,Tests/C/%.c,clocks crashes damaged disks faults kills \
   memory neighbours overload pinned processes replacing turnover)
 of_fences := $(filter-out $(of_files),$(programs))
@@ -365,22 +365,22 @@ of_fences := $(filter-out $(of_files),$(programs))
 test-c-fallback test-c-tsan-fallback test-c-asan-fallback: \
   export CBR_FORCE_FALLBACK := 1
 test-c-fallback: $(of_fences:%=build/hooks/%.test)
-	$(call test_programs_of,hooks)
+	$(call each,$^)
 
 test-c-tsan test-c-tsan-fallback: export TSAN_OPTIONS := \
   halt_on_error=1:die_after_fork=0
 test-c-tsan: $(programs:%=build/tsan/%.test)
-	$(call test_programs_of,tsan)
+	$(call at_every_level,tsan)
 test-c-tsan-fallback: $(of_fences:%=build/tsan/%.test)
-	$(call test_programs_of,tsan)
+	$(call each,$^)
 
 test-c-asan test-c-asan-fallback: export ASAN_OPTIONS := \
   detect_stack_use_after_return=1
 test-c-asan test-c-asan-fallback: export UBSAN_OPTIONS := print_stacktrace=1
 test-c-asan: $(programs:%=build/asan/%.test)
-	$(call test_programs_of,asan)
+	$(call at_every_level,asan)
 test-c-asan-fallback: $(of_fences:%=build/asan/%.test)
-	$(call test_programs_of,asan)
+	$(call each,$^)
 
 # The Swift tests, too, run plain, on the fallback, and sanitized.
 swift_tsan := --scratch-path .build/tsan --sanitize=thread \
