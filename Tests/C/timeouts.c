@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <sys/epoll.h>
 
 static _Atomic int64_t clock_is_ahead; /* seconds */
@@ -785,6 +786,33 @@ static void G27_queueEndsBeforeTheTimeout(void) {
   }
 }
 
+/* The queue ends just before the delegate would be told of a response: nobody
+ * is told, as there would be no end to waiting for the reply. */
+static cbr_queue ended_inside;
+static void end_the_queue(delegate *self, char what) {
+  (void)self;
+  if (what == 'd')
+    EXPECT(CBR_DEFERRED, cbr_invalidate(ended_inside, CBR_REASON_ENDED));
+}
+
+static void G27_queueEndsBeforeTheResponse(void) {
+  delegate it = {.act = end_the_queue};
+  ended_inside = add_clock(0);
+  add_delegate(&it);
+  cbr_session session = add_session(&it, ended_inside);
+  cbr_task first = add_task(session, 0, 0, 0);
+  cbr_task second_one = add_task(session, 0, 60 * second, 0);
+  EXPECT(CBR_OK, cbr_task_data(first, "1", 1));
+  EXPECT(CBR_OK, cbr_task_respond(second_one, NULL, 0));
+  EQUAL(0, pump(ended_inside));
+  CHECK(!cbr_is_live(first));
+  CHECK(!cbr_is_live(second_one));
+  CHECK(!cbr_is_live(session));
+  end_at_last(ended_inside);
+  expect_told(&it, "d");
+  end(it.token);
+}
+
 /* The registry closes first. */
 static void G27_closingBeforeTheTimeout(void) {
   EACH_KIND {
@@ -837,6 +865,82 @@ static void G12_insideALateCompletion(void) {
   EQUAL(0, pump(clock_of_promises));
   expect_called(&it, -5);
   end(clock_of_promises);
+}
+
+/* G11: what is late is jumped out of: the rest is done by the next run. */
+static jmp_buf out;
+
+static void jump_out_of_completion(promise *self) {
+  (void)self;
+  longjmp(out, 1);
+}
+
+static void jump_out_of_delegate(delegate *self, char what) {
+  if (what != 'x' || self->complete != 1) return;
+  atomic_store(&self->inside, 0);
+  longjmp(out, 1);
+}
+
+static void G11_jumpOutOfWhatIsLate(void) {
+  static promise late, other;
+  static delegate it;
+  late = (promise){.act = jump_out_of_completion};
+  other = (promise){0};
+  it = (delegate){.act = jump_out_of_delegate};
+  static cbr_queue queue;
+  queue = add_clock(0);
+  add_delegate(&it);
+  cbr_session session = add_session(&it, queue);
+  add_promise(&late);
+  add_promise(&other);
+  set_timeout(&late, queue, 60 * second);
+  (void)add_task(session, 61 * second, 0, 0);
+  (void)add_task(session, 62 * second, 0, 0);
+  set_timeout(&other, queue, 63 * second);
+  pass_seconds(64);
+  for (int jump = 0; jump < 2; jump++) {
+    size_t mark = cbr_mark();
+    if (setjmp(out) == 0) {
+      (void)cbr_queue_run(queue, 0, NULL);
+      CHECK(false);
+    }
+    EXPECT(CBR_OK, cbr_unwind(mark));
+    CHECK(is_readable_within(queue, 0));
+    EQUAL(jump, it.timed_out);
+  }
+  expect_called(&late, -5);
+  EQUAL(0, other.calls);
+  EQUAL(0, pump(queue));
+  expect_called(&other, -5);
+  finish_session(session, queue, &it);
+  expect_told(&it, "xxi");
+}
+
+/* What is over by then is done before a queue finishes; what is not is not
+ * waited for. */
+static void E13_finishingWithTimeouts(void) {
+  delegate it = {0};
+  promise late = {0}, other = {0};
+  cbr_queue queue = add_clock(0);
+  add_delegate(&it);
+  add_promise(&late);
+  add_promise(&other);
+  cbr_session session = add_session(&it, queue);
+  (void)add_task(session, 60 * second, 0, 0);
+  (void)add_task(session, 600 * second, 0, 0);
+  set_timeout(&late, queue, 60 * second);
+  set_timeout(&other, queue, 600 * second);
+  pass_seconds(61);
+  EXPECT(CBR_PENDING, cbr_queue_finish(queue));
+  EQUAL(0, pump(queue));
+  CHECK(!cbr_is_live(queue));
+  CHECK(!cbr_is_live(session));
+  expect_called(&late, -5);
+  expect_called(&other, -5);
+  end_at_last(queue);
+  end_at_last(session);
+  expect_told(&it, "x");
+  end(it.token);
 }
 
 /* ------------------------------------------------------ Many, and refused -- */
@@ -1005,9 +1109,12 @@ int main(void) {
   TEST(G1_taskIsGoneAtItsTimeout);
   TEST(G27_completionTimesOut);
   TEST(G27_queueEndsBeforeTheTimeout);
+  TEST(G27_queueEndsBeforeTheResponse);
   TEST(G27_closingBeforeTheTimeout);
   TEST(G27_sentBeforeTheTimeout);
   TEST(G12_insideALateCompletion);
+  TEST(G11_jumpOutOfWhatIsLate);
+  TEST(E13_finishingWithTimeouts);
   TEST(G24_manyTimeouts);
   TEST(G6_timeoutsWithoutMemory);
   TEST(G6_dueWithoutMemory);

@@ -61,7 +61,7 @@ import Testing
     let alarms = Self.make(Array(repeating: 0, count: 300))
     var heap = AlarmHeap()
     var random: UInt64 = 1
-    for _ in 0..<30_000 {
+    for _ in 0..<5_000 {
       random = random &* 6_364_136_223_846_793_005 &+ 1
       let alarm = alarms[Int(random >> 33) % alarms.count]
       if alarm.pointee.isSet {

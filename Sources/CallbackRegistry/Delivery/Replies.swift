@@ -130,10 +130,8 @@ package enum Replies {
       task = Table.knownDetail(at: index).pointee.typeTag
       guard task != Handle.none else { return .kind }
       // One that was cancelled goes unanswered.
-      guard let record = registry.task(task, isLive: false),
-        record.pointee.completion != nil
+      guard registry.task(task, isLive: false)?.pointee.completion != nil
       else { return .closed }
-      record.pointee.timeouts.endReply()
       _ = registry.mark(
         handle, slot: slot, reason: reason, thread: access.thread,
         time: Ticks.now, into: &chain)

@@ -206,16 +206,21 @@ struct SessionDelivery {
   ) -> Status {
     let handle = task.pointee.header.handle
     let reply = task.pointee.reply
-    let isTimed = registry.pointee.lock.locked {
-      task.pointee.timeouts.beginReply(handle, on: session.pointee.queue)
-    }
-    if !isTimed { Self.mute(session, registry) }
+    if task.pointee.timeouts.hasReplyTimeout { beginReplyTimeout(of: task) }
     return call(delegate(of: task), .response, inside: handle) { call in
       unsafeBitCast(call.function, to: DidReceiveResponse.self)(
         call.context, handle,
         event.pointee.size > 0 ? UnsafeRawPointer(event.bytes) : nil,
         event.pointee.size, reply)
     }
+  }
+
+  private func beginReplyTimeout(of task: TaskPointer) {
+    let isTimed = registry.pointee.lock.locked {
+      task.pointee.timeouts.beginReply(
+        task.pointee.header.handle, on: session.pointee.queue)
+    }
+    if !isTimed { Self.mute(session, registry) }
   }
 
   private func concludeResponse(_ task: TaskPointer, _ status: Status) {

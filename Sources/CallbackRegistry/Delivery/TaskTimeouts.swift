@@ -6,8 +6,8 @@
 // it comes before or after what others do, and never besides it. When the queue
 // ends there is no clock any more: the session is cancelled.
 //
-// The alarms are set and taken back under the registry's lock, and freed with
-// the task.
+// The alarms are set under the registry's lock, and taken back and freed with
+// the task. That of a reply which came in time finds nothing to do.
 // Tried to break by: Tests/C (timeouts.c).
 
 import Synchronization
@@ -76,17 +76,16 @@ struct TaskTimeouts {
     _ = whole?.set(for: task, on: queue, afterNanoseconds: wholeNanoseconds)
   }
 
+  var hasReplyTimeout: Bool { reply != nil }
+
   /// The delegate is about to be told of the response; false when its queue has
   /// ended.
   ///
-  /// The registry's lock is held.
+  /// The registry's lock is held, and there is such a timeout.
   func beginReply(_ task: UInt64, on queue: UInt64) -> Bool {
     reply?.set(for: task, on: queue, afterNanoseconds: replyNanoseconds)
       ?? true
   }
-
-  /// The registry's lock is held.
-  func endReply() { reply?.takeBack() }
 
   /// The registry's lock is held, if a task has begun with these.
   func destroy() {

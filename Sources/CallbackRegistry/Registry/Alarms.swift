@@ -27,14 +27,12 @@ extension UnsafeMutablePointer where Pointee == Alarm {
     return alarm
   }
 
-  /// Sets it on a queue, and no longer to another time; false when that is
-  /// dead.
+  /// Sets an alarm that is not set on a queue; false when that is dead.
   ///
   /// The lock of the registry is held.
   package func set(
     for handle: UInt64, on queue: UInt64, afterNanoseconds timeout: UInt64
   ) -> Bool {
-    takeBack()
     guard let record = Self.record(of: queue, isLive: true) else {
       return false
     }
