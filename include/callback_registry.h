@@ -1278,8 +1278,8 @@ cbr_status cbr_completion_send(cbr_reply completion, int error, void *value);
  * ended, or the queue is dead (cbr_last_error says which); CBR_E_KIND the
  * reply is of a task, or the queue is no queue; CBR_E_FOREIGN; CBR_E_NOMEM;
  * then nothing has changed.
- * A time that is over when this is called may count nevertheless. Any thread;
- * blocking: no. */
+ * After CBR_OK what was said before does not count, also where that time was
+ * over. Any thread; blocking: no. */
 CBR_WARN_UNUSED
 cbr_status cbr_completion_set_timeout(cbr_reply completion, cbr_queue queue,
                                       uint64_t timeout_ns);

@@ -773,9 +773,12 @@ static void G27_queueEndsBeforeTheTimeout(void) {
     set_timeout(&moved, other, 60 * second);
     end(queue);
     expect_called(&late, -5);
-    CHECK(!cbr_is_live(task));
+    EXPECT(CBR_E_STALE, cbr_completion_send(late.completion, 1, NULL));
+    CHECK(strstr(cbr_last_error(), "queue ended") != NULL);
     CHECK(!cbr_is_live(session));
     end_at_last(session);
+    EXPECT(CBR_ALREADY, cbr_task_cancel(task));
+    CHECK(strstr(cbr_last_error(), "cancelled") != NULL);
     expect_told(&it, "");
     end(it.token);
     EQUAL(0, moved.calls);
@@ -846,6 +849,28 @@ static void G27_sentBeforeTheTimeout(void) {
   run_on();
   expect_called(&it, 7);
   end(queue);
+}
+
+/* The time is over and about to count, when it is given more, or is let go. */
+static void G27_renewedBeforeTheTimeout(void) {
+  for (int way = 0; way < 2; way++) {
+    WITHIN("way %d", way);
+    promise it = {0};
+    cbr_queue queue = add_clock(0);
+    add_promise(&it);
+    set_timeout(&it, queue, 60 * second);
+    pass_seconds(61);
+    run_to_alarm(&queue, it.completion);
+    set_timeout(&it, way == 0 ? queue : CBR_NONE, way == 0 ? 60 * second : 0);
+    run_on();
+    EQUAL(0, it.calls);
+    pass_seconds(61);
+    EQUAL(0, pump(queue));
+    EQUAL(way == 0, it.calls);
+    if (way == 1) EXPECT(CBR_OK, cbr_completion_send(it.completion, -5, NULL));
+    expect_called(&it, -5);
+    end(queue);
+  }
 }
 
 static cbr_queue clock_of_promises;
@@ -1112,6 +1137,7 @@ int main(void) {
   TEST(G27_queueEndsBeforeTheResponse);
   TEST(G27_closingBeforeTheTimeout);
   TEST(G27_sentBeforeTheTimeout);
+  TEST(G27_renewedBeforeTheTimeout);
   TEST(G12_insideALateCompletion);
   TEST(G11_jumpOutOfWhatIsLate);
   TEST(E13_finishingWithTimeouts);

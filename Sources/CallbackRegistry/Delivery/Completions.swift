@@ -106,10 +106,10 @@ package enum Completions {
     }
   }
 
-  /// Ends it for the reason that `fill` says, and so calls it.
+  /// Ends it for the reason that `fill` says, if it says one, and so calls it.
   private static func end(
     _ handle: UInt64, _ access: borrowing Access,
-    _ fill: (CompletionPointer) -> UInt32
+    _ fill: (CompletionPointer) -> UInt32?
   ) throws(Status) {
     let registry = access.registry
     let slot = Table.knownSlot(at: Handle.index(of: handle))
@@ -119,7 +119,7 @@ package enum Completions {
         return nil
       }
       guard let record = slot.completion else { return .kind }
-      let reason = fill(record)
+      guard let reason = fill(record) else { return .already }
       _ = registry.mark(
         handle, slot: slot, reason: reason, thread: access.thread,
         time: Ticks.now, into: &chain)
@@ -201,8 +201,11 @@ package enum Completions {
       let access = try? Access.of(handle, thread: thread, bySpare: true)
     else { return }
     _ = try? end(handle, access) { record in
-      record.pointee.alarm?.isOnLiveQueue == true
-        ? Reason.timedOut : Reason.queueEnded
+      // It may have been given another one meanwhile, or none.
+      guard let alarm = record.pointee.alarm, !alarm.isWaiting else {
+        return nil
+      }
+      return alarm.isOnLiveQueue ? Reason.timedOut : Reason.queueEnded
     }
   }
 

@@ -46,6 +46,16 @@ extension UnsafeMutablePointer where Pointee == Alarm {
     return true
   }
 
+  /// Whether it is set, and was not taken yet.
+  ///
+  /// The lock of the registry is held.
+  package var isWaiting: Bool {
+    guard let record = Self.record(of: pointee.queue, isLive: false) else {
+      return false
+    }
+    return record.pointee.monitor.locked { pointee.isSet }
+  }
+
   /// Whether the queue that it was set on still is there to tell the time.
   ///
   /// The lock of the registry is held.
