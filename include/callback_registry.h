@@ -223,7 +223,7 @@ enum {
   CBR_REASON_TIMED_OUT = 8,
   CBR_REASON_UNLOADED = 9,         /* its plug-in is about to be unloaded */
   CBR_REASON_DELEGATE_DIED = 10,   /* of a session */
-  CBR_REASON_QUEUE_ENDED = 11,     /* of a session */
+  CBR_REASON_QUEUE_ENDED = 11,     /* of a session; of a completion's clock */
   CBR_REASON_USER = 1000
 };
 
@@ -987,14 +987,20 @@ cbr_status cbr_post(cbr_queue queue, cbr_token token,
                     const cbr_message *message);
 
 /* Returns a descriptor that is readable while messages wait in a pumped queue,
- * for poll, epoll (level or edge), GLib, libuv, libevent; -1 when the queue is
- * dead or has a thread. It is the queue's: do not read or close it, and stop
- * polling before you end the queue. A cbr_queue_run that leaves messages makes
- * it readable anew. A forked child does not have it. */
+ * and from the moment when a timeout on it is over (cbr_task_options,
+ * cbr_completion_set_timeout) until cbr_queue_run: for poll, epoll (level or
+ * edge), GLib, libuv, libevent; -1 when the queue is dead or has a thread. It
+ * is the queue's: do not read or close it, and stop polling before you end the
+ * queue. A cbr_queue_run that leaves messages makes it readable anew. It may
+ * become readable, once, for a timeout of what has ended before: then there is
+ * nothing to run. A pumped queue takes three of the process's descriptors. A
+ * forked child does not have it. */
 int cbr_queue_descriptor(cbr_queue queue);
 
 /* Delivers messages of a pumped queue on the calling thread, one after the
- * other. What is posted meanwhile is left for the next time.
+ * other. What is posted meanwhile is left for the next time. First comes what
+ * is outside of the queue's bounds, and not counted: destroys, timeouts that
+ * are over by then, events of sessions.
  *   limit  how many at most, dropped ones counted; 0: all that wait now
  *   ran    receives how many; may be NULL
  * CBR_OK; CBR_DEFERRED the calling thread is inside a delivery of this queue;
@@ -1089,7 +1095,8 @@ typedef void (*cbr_did_hand_over)(void *context, cbr_task task,
 
 enum {
   CBR_TASK_CANCELLED = INT32_MIN,
-  CBR_TASK_DELEGATE_GONE = INT32_MIN + 1 /* nobody could be told */
+  CBR_TASK_DELEGATE_GONE = INT32_MIN + 1, /* nobody could be told */
+  CBR_TASK_TIMED_OUT = INT32_MIN + 2
 };
 
 /* Returns the interface of delegates, for cbr_registration. Static. */
@@ -1156,15 +1163,34 @@ typedef struct cbr_task_options {
   const char *file;      /* the site; at most 1023 bytes */
   uint64_t max_waiting_bytes; /* of data that is held back or has not been
                                  told; 0: 1 MiB */
+  uint64_t timeout_ns;       /* from its beginning; 0: none */
+  uint64_t reply_timeout_ns; /* of its reply, from when did_receive_response is
+                                called; 0: none */
+  cbr_disposition unanswered; /* how a task goes on whose reply was not sent in
+                                 that time: CBR_ALLOW, CBR_CANCEL; 0: CANCEL */
+  uint32_t reserved;         /* 0 */
 } cbr_task_options;
 #define CBR_TASK_OPTIONS_INIT \
-  { sizeof(cbr_task_options), NULL, NULL, NULL, 0, CBR_HERE, 0 }
+  { sizeof(cbr_task_options), NULL, NULL, NULL, 0, CBR_HERE, 0, 0, 0, 0, 0 }
 
 /* Begins a task.
  *   options  borrowed; NULL: no label, no context
  *   out      receives the task; it is dead when its did_complete has returned
- * CBR_OK; CBR_E_CLOSED the session has begun to end (G25); CBR_E_INVALID;
- * CBR_E_NOMEM; CBR_E_LIMIT. On failure the context stays yours. */
+ * CBR_OK; CBR_E_CLOSED the session has begun to end (G25), or there is a
+ * timeout and its queue has ended; CBR_E_INVALID, also for a timeout where the
+ * session has no queue; CBR_E_NOMEM; CBR_E_LIMIT. On failure the context stays
+ * yours.
+ * Timeouts are by the monotonic clock, and need the session's queue: who
+ * delivers there, its thread or a cbr_queue_run, does what is due, as soon as
+ * it is back from what it delivers. Until then the task can still be
+ * completed, and the reply sent: what comes first counts.
+ * A task whose time is over is cancelled: what has not been told is dropped,
+ * and recorded as undelivered; did_complete says CBR_TASK_TIMED_OUT; in the
+ * history it ended for CBR_REASON_TIMED_OUT. A task that waits for a reply
+ * whose time is over goes on as `unanswered` says: CBR_CANCEL is the same end,
+ * CBR_ALLOW lets its data flow. The reply ends for CBR_REASON_TIMED_OUT, and
+ * is found in the view `unanswered`, with its age. When the queue ends first,
+ * the session cancels itself at once. */
 CBR_WARN_UNUSED
 cbr_status cbr_task_begin(cbr_session session, const cbr_task_options *options,
                           cbr_task *out);
@@ -1207,7 +1233,8 @@ cbr_status cbr_task_gathered(cbr_task task, const void **bytes, size_t *size);
  *                CBR_HAND_OVER the rest of it goes to the successor
  *   successor    with CBR_HAND_OVER a delegate's token; else CBR_NONE
  * CBR_OK; CBR_E_CONSUMED it was sent before (cbr_last_error says when);
- * CBR_E_CLOSED the task was cancelled; CBR_E_INVALID; of the successor
+ * CBR_E_STALE its time was over, or its task is (cbr_last_error says why it
+ * ended); CBR_E_CLOSED the task was cancelled; CBR_E_INVALID; of the successor
  * CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN, and the reply can still be
  * sent; CBR_E_NOMEM. A reply that is never sent is found in the history's view
  * `unanswered`. */
@@ -1240,8 +1267,26 @@ cbr_status cbr_completion_create(cbr_registry registry,
 /* Calls a completion, on the calling thread, before it returns.
  *   error, value  passed on
  * CBR_OK; CBR_E_CONSUMED one was sent before (cbr_last_error says when);
- * CBR_E_STALE it has ended; CBR_E_KIND the reply is of a task. */
+ * CBR_E_STALE it has ended, its time was over (cbr_last_error says why);
+ * CBR_E_KIND the reply is of a task. */
 cbr_status cbr_completion_send(cbr_reply completion, int error, void *value);
+
+/* Says by when something must have been sent to a completion: else it ends,
+ * for CBR_REASON_TIMED_OUT, and is called with its default_error, exactly once
+ * as ever (G27), by who delivers on a queue.
+ *   queue       live, of the same registry; CBR_NONE with 0. When it ends
+ *               first, so does the completion, for CBR_REASON_QUEUE_ENDED
+ *   timeout_ns  from now, by the monotonic clock, instead of what was said
+ *               before; 0: no more
+ * CBR_OK; CBR_E_INVALID; CBR_E_CONSUMED something was sent; CBR_E_STALE it has
+ * ended, or the queue is dead (cbr_last_error says which); CBR_E_KIND the
+ * reply is of a task, or the queue is no queue; CBR_E_FOREIGN; CBR_E_NOMEM;
+ * then nothing has changed.
+ * After CBR_OK what was said before does not count, also where that time was
+ * over. Any thread; blocking: no. */
+CBR_WARN_UNUSED
+cbr_status cbr_completion_set_timeout(cbr_reply completion, cbr_queue queue,
+                                      uint64_t timeout_ns);
 
 /* -------------------------------------------------------------- History -- */
 

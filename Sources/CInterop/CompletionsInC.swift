@@ -24,3 +24,10 @@ package func cbr_completion_send(
 ) -> cbr_status {
   Completions.send(completion, error: error, value: value).inC
 }
+
+@c @implementation
+package func cbr_completion_set_timeout(
+  _ completion: cbr_reply, _ queue: cbr_queue, _ timeout_ns: UInt64
+) -> cbr_status {
+  Completions.setTimeout(completion, on: queue, nanoseconds: timeout_ns).inC
+}

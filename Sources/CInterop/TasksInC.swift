@@ -19,11 +19,17 @@ package func cbr_task_begin(
     guard options.pointee.flags & ~UInt32(CBR_TASK_GATHER) == 0 else {
       return refuse("options->flags has unknown bits")
     }
+    guard options.pointee.reserved == 0 else {
+      return refuse("options->reserved is not 0")
+    }
     request.label = options.pointee.label
     request.context = options.pointee.context
     request.destroy = options.pointee.destroy
     request.isGathering = options.pointee.flags != 0
     request.waitingLimit = Int(clamping: options.pointee.max_waiting_bytes)
+    request.timeoutNanoseconds = options.pointee.timeout_ns
+    request.replyTimeoutNanoseconds = options.pointee.reply_timeout_ns
+    request.unanswered = options.pointee.unanswered
     request.file = options.pointee.file
     request.line = options.pointee.line
   }

@@ -669,6 +669,26 @@ static cbr_status try_completion_send(cbr_handle handle) {
   return cbr_completion_send(handle, 0, NULL);
 }
 
+static cbr_status try_completion_set_timeout(cbr_handle handle) {
+  return cbr_completion_set_timeout(handle, CBR_NONE, 0);
+}
+
+static void ignore_completion(void *context, int error, void *value) {
+  (void)context, (void)error, (void)value;
+}
+
+static cbr_status try_completion_queue(cbr_handle handle) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_reply completion = CBR_NONE;
+  what.function = CBR_FUNCTION_CAST_(cbr_function, ignore_completion);
+  cbr_status status =
+      cbr_completion_create(world.home, &what, 0, &completion);
+  if (status != CBR_OK) return status;
+  status = cbr_completion_set_timeout(completion, handle, CBR_FOREVER);
+  EXPECT(CBR_OK, cbr_completion_send(completion, 0, NULL));
+  return status;
+}
+
 /* ------------------------------------------------------------ the table -- */
 
 enum column {
@@ -863,6 +883,10 @@ static const struct row table[] = {
     {"completion_create's owner", try_completion_owner, OWNER, OTHER, /* (1) */
                                                                    "-ISSXKRCF"},
     {"completion_send", try_completion_send, REPLY, OTHER,         "IISS-KRCF"},
+    {"completion_set_timeout", try_completion_set_timeout, REPLY, OTHER,
+                                                                   "IISS-KRCF"},
+    {"completion_set_timeout's queue", try_completion_queue, QUEUE, OTHER,
+                                                                   "IISSXKRCF"},
 };
 
 /* ---------------------------------------------------- running the table -- */

@@ -484,6 +484,11 @@ static cbr_status try_completion_send(enum subject subject) {
   return cbr_completion_send(scene.completions[subject], 0, NULL);
 }
 
+static cbr_status try_completion_set_timeout(enum subject subject) {
+  return cbr_completion_set_timeout(scene.completions[subject],
+                                    scene.queues[subject], CBR_FOREVER);
+}
+
 static cbr_status try_signal_create(enum subject subject) {
   cbr_signal signal;
   return cbr_signal_create(registry_of(subject), "new", CBR_NONE, &signal);
@@ -710,6 +715,8 @@ static const struct row table[] = {
     {"completion_create", try_completion_create,
                                        {"OO-", "OO-", "OO-", "YO-", "OO-"}},
     {"completion_send", try_completion_send,
+                                       {"OO-", "OO-", "OO-", "SS-", "OO-"}},
+    {"completion_set_timeout", try_completion_set_timeout,
                                        {"OO-", "OO-", "OO-", "SS-", "OO-"}},
     /* Of no handle. */
     {"open and close", try_open,       {"O--", "O--", "O--", "O--", "O--"}},

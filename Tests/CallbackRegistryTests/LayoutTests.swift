@@ -214,6 +214,7 @@ extension LayoutTests {
       (Reason.timedOut, Int(CBR_REASON_TIMED_OUT)),
       (Reason.unloaded, Int(CBR_REASON_UNLOADED)),
       (Reason.delegateDied, Int(CBR_REASON_DELEGATE_DIED)),
+      (Reason.queueEnded, Int(CBR_REASON_QUEUE_ENDED)),
       (Reason.user, Int(CBR_REASON_USER)),
     ]
     for (engine, header) in reasons {
@@ -231,6 +232,7 @@ extension LayoutTests {
     #expect(Int(Disposition.handOver) == Int(CBR_HAND_OVER))
     #expect(Int(TaskError.cancelled) == Int(CBR_TASK_CANCELLED))
     #expect(Int(TaskError.delegateGone) == Int(CBR_TASK_DELEGATE_GONE))
+    #expect(Int(TaskError.timedOut) == Int(CBR_TASK_TIMED_OUT))
     // An event is told by the method of its number.
     let methods: [(SessionEventKind, Int)] = [
       (.response, Int(CBR_DID_RECEIVE_RESPONSE)),

@@ -294,6 +294,9 @@ CBR_PRIVATE void cbr_wakeup_destroy(void *wakeup);
 CBR_PRIVATE int32_t cbr_wakeup_descriptor(const void *wakeup);
 CBR_PRIVATE void cbr_wakeup_set(const void *wakeup);
 CBR_PRIVATE void cbr_wakeup_clear(const void *wakeup);
+/* Makes it readable at a monotonic deadline, too, and no longer at the one
+ * before, whether that has come or not; UINT64_MAX: at none. */
+CBR_PRIVATE void cbr_wakeup_at(const void *wakeup, uint64_t deadline);
 
 /* Zero memory in which the engine keeps its process-wide state, so that no
  * global of it needs code to be initialised. */

@@ -20,6 +20,8 @@ struct CompletionRecord {
   var header: RecordHeader
   var error: Int32
   var value: UnsafeMutableRawPointer?
+  /// Its timeout, if it was ever given one.
+  var alarm: AlarmPointer?
 }
 
 typealias CompletionPointer = UnsafeMutablePointer<CompletionRecord>
@@ -70,7 +72,9 @@ package enum Completions {
             header: RecordHeader(
               handle: handle, ended: { Completions.ended($0) },
               abandoned: { _ in },
-              free: { Memory.release($0) }),
+              free: {
+                $0.assumingMemoryBound(to: CompletionRecord.self).destroy()
+              }),
             error: defaultError, value: nil))
         slot.pointee.body = UnsafeMutableRawPointer(record)
         slot.pointee.function = what.function
@@ -91,31 +95,117 @@ package enum Completions {
     do throws(Status) {
       try HandleForm.check(handle, is: .reply)
       let access = try Access.of(handle, thread: thread)
-      let registry = access.registry
-      let slot = Table.knownSlot(at: Handle.index(of: handle))
-      var chain = Chain()
-      let status: Status? = registry.pointee.lock.locked {
-        guard slot.pointee.word.load(ordering: .relaxed) == handle else {
-          return nil
-        }
-        guard let record = slot.completion else { return .kind }
+      try end(handle, access) { record in
         record.pointee.error = error
         record.pointee.value = value
-        _ = registry.mark(
-          handle, slot: slot, reason: Reason.consumed, thread: thread,
-          time: Ticks.now, into: &chain)
-        return .ok
+        return Reason.consumed
       }
-      guard status == .ok else {
-        throw status ?? Entering.reason(of: handle, slot)
-      }
-      registry.recordEnded(chain, thread: thread)
-      var ended = chain.takeEnded()
-      Ending.settle(chain, access)
-      Ending.runSteps(&ended, access)
       return ThreadPointer.current == thread ? .ok : .forked
     } catch {
       return thread.fail(error, about: handle)
+    }
+  }
+
+  /// Ends it for the reason that `fill` says, if it says one, and so calls it.
+  private static func end(
+    _ handle: UInt64, _ access: borrowing Access,
+    _ fill: (CompletionPointer) -> UInt32?
+  ) throws(Status) {
+    let registry = access.registry
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    var chain = Chain()
+    let status: Status? = registry.pointee.lock.locked {
+      guard slot.pointee.word.load(ordering: .relaxed) == handle else {
+        return nil
+      }
+      guard let record = slot.completion else { return .kind }
+      guard let reason = fill(record) else { return .already }
+      _ = registry.mark(
+        handle, slot: slot, reason: reason, thread: access.thread,
+        time: Ticks.now, into: &chain)
+      return .ok
+    }
+    guard status == .ok else {
+      throw status ?? Entering.reason(of: handle, slot)
+    }
+    registry.recordEnded(chain, thread: access.thread)
+    var ended = chain.takeEnded()
+    Ending.settle(chain, access)
+    Ending.runSteps(&ended, access)
+  }
+
+  /// Says how long from now something may be sent; 0: for ever.
+  package static func setTimeout(
+    _ handle: UInt64, on queue: UInt64, nanoseconds: UInt64
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .reply)
+      if nanoseconds == 0 {
+        guard queue == Handle.none else {
+          throw thread.invalid("queue is for a timeout that is not 0")
+        }
+      } else {
+        guard queue != Handle.none else {
+          throw thread.invalid("a timeout needs a queue")
+        }
+        try Registering.checkForm(ofQueue: queue, thread: thread)
+      }
+      let access = try Access.of(handle, thread: thread)
+      try setTimeout(handle, on: queue, nanoseconds: nanoseconds, access)
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
+  private static func setTimeout(
+    _ handle: UInt64, on queue: UInt64, nanoseconds: UInt64,
+    _ access: borrowing Access
+  ) throws(Status) {
+    let registry = access.registry
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    let thread = access.thread
+    var alarm: AlarmPointer?
+    if nanoseconds > 0 {
+      alarm = .make { Completions.timedOut($0) }
+      if alarm == nil { throw .noMemory }
+    }
+    var known = Status.ok
+    let status: Status? = registry.pointee.lock.locked {
+      guard slot.pointee.word.load(ordering: .relaxed) == handle else {
+        return nil
+      }
+      guard let record = slot.completion else { return .kind }
+      known = registry.check(queue)
+      guard known == .ok else { return .ok }
+      let former = record.replace(alarm: alarm)
+      _ = alarm?.set(for: handle, on: queue, afterNanoseconds: nanoseconds)
+      alarm = former
+      return .ok
+    }
+    // What is not used, or no longer.
+    Memory.release(alarm)
+    guard status == .ok else {
+      throw status ?? Entering.reason(of: handle, slot)
+    }
+    guard known == .ok else {
+      let status = known == .dying ? Status.stale : known
+      throw thread.toThrow(thread.fail(status, about: queue))
+    }
+  }
+
+  /// Its time is over, or the queue has ended that would have told.
+  private static func timedOut(_ handle: UInt64) {
+    guard let thread = ThreadPointer.current,
+      let access = try? Access.of(handle, thread: thread, bySpare: true)
+    else { return }
+    _ = try? end(handle, access) { record in
+      // It may have been given another one meanwhile, or none.
+      guard let alarm = record.pointee.alarm, !alarm.isWaiting else {
+        return nil
+      }
+      return alarm.isOnLiveQueue ? Reason.timedOut : Reason.queueEnded
     }
   }
 
@@ -130,6 +220,25 @@ package enum Completions {
     let function = unsafeBitCast(slot.pointee.function, to: Completed?.self)
     let error = access.registry.pointee.lock.locked { record.pointee.error }
     function?(slot.pointee.context, error, record.pointee.value)
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == CompletionRecord {
+  /// Returns the former one, which is not set.
+  ///
+  /// The lock of the registry is held.
+  fileprivate func replace(alarm: AlarmPointer?) -> AlarmPointer? {
+    let former = pointee.alarm
+    former?.takeBack()
+    pointee.alarm = alarm
+    return former
+  }
+
+  /// The lock of the registry is held.
+  fileprivate func destroy() {
+    pointee.alarm?.takeBack()
+    Memory.release(pointee.alarm)
+    Memory.release(self)
   }
 }
 

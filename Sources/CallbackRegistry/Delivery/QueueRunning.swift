@@ -76,20 +76,33 @@ extension Queues {
     return .ok
   }
 
-  /// Destroys what was handed over, and delivers for sessions; false in a
-  /// forked child.
+  /// Destroys what was handed over, does what is due, and delivers for sessions;
+  /// false in a forked child.
   private static func runErrands(_ queue: borrowing PinnedQueue) -> Bool {
     guard queue.record.hasErrands,
       let access = try? Access.of(
         queue.handle, thread: queue.thread, bySpare: true)
     else { return true }
     Finishing.finish(queue.record.takeErrands(), access)
+    let now = cbr_monotonic_nanoseconds()
+    while ThreadPointer.current == queue.thread,
+      let (handle, step) = queue.record.takeAlarm(upTo: now)
+    {
+      Hook.alarmTaken.reached(handle)
+      step(handle)
+      // At once, so that it does not pile up.
+      deliverForSessions(queue)
+    }
+    deliverForSessions(queue)
+    return ThreadPointer.current == queue.thread
+  }
+
+  private static func deliverForSessions(_ queue: borrowing PinnedQueue) {
     while ThreadPointer.current == queue.thread,
       let (handle, step) = queue.record.takeWanted()
     {
       step(handle)
     }
-    return ThreadPointer.current == queue.thread
   }
 
   /// Delivers the message that was taken, or drops it.

@@ -65,7 +65,9 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
         if pointee.isEnded || pointee.thread == .failed { return false }
         if waitingCount > 0 || hasErrands { return true }
         pointee.isAsleep = true
-        _ = pointee.monitor.wait(until: .after(.max))
+        pointee.armedTime = pointee.alarmTime.load(ordering: .relaxed)
+        _ = pointee.monitor.wait(
+          until: Deadline(nanoseconds: pointee.armedTime))
         pointee.isAsleep = false
       }
     }

@@ -69,7 +69,7 @@ package enum Replies {
       taken = delegate
     }
     do throws(Status) {
-      let task = try consume(handle, access)
+      let task = try end(handle, reason: Reason.consumed, access)
       _ = try Tasks.run(task, isLive: false, access) { task in
         guard task.pointee.stage == .answering else { return false }
         if disposition == Disposition.cancel { return task.cancel() }
@@ -93,9 +93,30 @@ package enum Replies {
     taken?.release()
   }
 
-  /// Uses a reply up; returns the task that it is of.
-  private static func consume(
-    _ handle: UInt64, _ access: borrowing Access
+  /// Nobody has sent a task's reply in time: what was stated for that is done.
+  static func giveUp(of task: UInt64, _ access: borrowing Access) {
+    let registry = access.registry
+    let reply = registry.pointee.lock.locked {
+      registry.task(task, isLive: false)?.pointee.reply ?? Handle.none
+    }
+    guard reply != Handle.none,
+      (try? end(reply, reason: Reason.timedOut, access)) == task
+    else { return }
+    _ = try? Tasks.run(task, isLive: false, access) { task in
+      guard task.pointee.stage == .answering else { return false }
+      guard task.pointee.timeouts.allowsUnanswered else {
+        return task.cancel(error: TaskError.timedOut)
+      }
+      task.flow()
+      return true
+    }
+  }
+
+  /// Ends a reply: it is used up, or its time is over.
+  ///
+  /// Returns the task that it is of.
+  private static func end(
+    _ handle: UInt64, reason: UInt32, _ access: borrowing Access
   ) throws(Status) -> UInt64 {
     let registry = access.registry
     let index = Handle.index(of: handle)
@@ -112,7 +133,7 @@ package enum Replies {
       guard registry.task(task, isLive: false)?.pointee.completion != nil
       else { return .closed }
       _ = registry.mark(
-        handle, slot: slot, reason: Reason.consumed, thread: access.thread,
+        handle, slot: slot, reason: reason, thread: access.thread,
         time: Ticks.now, into: &chain)
       return .ok
     }

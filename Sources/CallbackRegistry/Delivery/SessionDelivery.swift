@@ -58,7 +58,7 @@ struct SessionDelivery {
   static func runOnQueue(
     _ session: SessionPointer, isLive: Bool, _ access: borrowing Access
   ) {
-    if !isLive { mute(session, access) }
+    if !isLive { mute(session, access.registry) }
     SessionDelivery(session, access).deliverAll()
   }
 
@@ -70,15 +70,15 @@ struct SessionDelivery {
         .assumingMemoryBound(to: RecordHeader.self)
       return pinned.record.add(wanted: record)
     }
-    mute(session, access)
+    mute(session, access.registry)
     SessionDelivery(session, access).deliverAll()
   }
 
   /// The queue has ended, and with it all that the session could tell.
   private static func mute(
-    _ session: SessionPointer, _ access: borrowing Access
+    _ session: SessionPointer, _ registry: RegistryPointer
   ) {
-    access.registry.pointee.lock.locked {
+    registry.pointee.lock.locked {
       session.pointee.isMute = true
       _ = session.cancel(reason: Reason.queueEnded)
     }
@@ -206,12 +206,21 @@ struct SessionDelivery {
   ) -> Status {
     let handle = task.pointee.header.handle
     let reply = task.pointee.reply
+    if task.pointee.timeouts.hasReplyTimeout { beginReplyTimeout(of: task) }
     return call(delegate(of: task), .response, inside: handle) { call in
       unsafeBitCast(call.function, to: DidReceiveResponse.self)(
         call.context, handle,
         event.pointee.size > 0 ? UnsafeRawPointer(event.bytes) : nil,
         event.pointee.size, reply)
     }
+  }
+
+  private func beginReplyTimeout(of task: TaskPointer) {
+    let isTimed = registry.pointee.lock.locked {
+      task.pointee.timeouts.beginReply(
+        task.pointee.header.handle, on: session.pointee.queue)
+    }
+    if !isTimed { Self.mute(session, registry) }
   }
 
   private func concludeResponse(_ task: TaskPointer, _ status: Status) {
@@ -306,8 +315,7 @@ struct SessionDelivery {
     registry.pointee.lock.locked { session.completed(task) }
     _ = Ending.end(
       handle,
-      reason: error == TaskError.cancelled ? Reason.cancelled : Reason.ended,
-      waitingUntil: nil)
+      reason: TaskError.reason(of: error), waitingUntil: nil)
     dropLease(handle)
     successor?.release()
     coming?.release()

@@ -162,6 +162,7 @@ package struct TaskRecord {
   /// It was completed or cancelled.
   var isCompleted = false
   var reply = Handle.none
+  let timeouts: TaskTimeouts
   var held = SessionEvents()
   /// Bytes of data that the delegate has not been told of, and their limit.
   var waitingBytes = 0
@@ -182,11 +183,12 @@ package struct TaskRecord {
   var next: TaskPointer?
 
   init(
-    header: RecordHeader, session: SessionPointer, waitingLimit: Int,
-    isGathering: Bool, completion: SessionEventPointer
+    header: RecordHeader, session: SessionPointer, timeouts: TaskTimeouts,
+    waitingLimit: Int, isGathering: Bool, completion: SessionEventPointer
   ) {
     self.header = header
     self.session = session
+    self.timeouts = timeouts
     self.waitingLimit = waitingLimit
     self.isGathering = isGathering
     self.completion = completion
@@ -215,7 +217,9 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
     return true
   }
 
+  /// The lock of the registry is held.
   func destroy() {
+    pointee.timeouts.destroy()
     Memory.release(pointee.gathered)
     Memory.release(pointee.completion)
     while let event = pointee.held.takeFirst() { Memory.release(event) }

@@ -148,4 +148,14 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
 package enum TaskError {
   package static let cancelled = Int32.min
   package static let delegateGone = Int32.min + 1
+  package static let timedOut = Int32.min + 2
+
+  /// Why a task has ended that was completed so.
+  static func reason(of error: Int32) -> UInt32 {
+    switch error {
+    case cancelled: Reason.cancelled
+    case timedOut: Reason.timedOut
+    default: Reason.ended
+    }
+  }
 }

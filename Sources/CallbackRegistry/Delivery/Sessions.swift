@@ -206,7 +206,7 @@ package enum Sessions {
 
   /// Cancels a session whose handle may be dead, for a reason; nil: that of its
   /// end.
-  private static func stop(_ handle: UInt64, reason: UInt32?) {
+  static func stop(_ handle: UInt64, reason: UInt32?) {
     guard let thread = ThreadPointer.current,
       let access = try? Access.of(handle, thread: thread, bySpare: true)
     else { return }

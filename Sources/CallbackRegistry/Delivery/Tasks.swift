@@ -12,6 +12,13 @@ package struct TaskRequest {
   package var isGathering = false
   /// Bytes of data that may wait; 0: the default.
   package var waitingLimit = 0
+  /// From its beginning to its completion; 0: as long as it takes.
+  package var timeoutNanoseconds: UInt64 = 0
+  /// From when the delegate is told of the response to its reply; 0: the same.
+  package var replyTimeoutNanoseconds: UInt64 = 0
+  /// What is done when the reply does not come in time; 0: the task is
+  /// cancelled.
+  package var unanswered: Int32 = 0
   package var file: UnsafePointer<CChar>?
   package var line: UInt32 = 0
 
@@ -36,6 +43,7 @@ package enum Tasks {
       try thread.checkText(what.label, "label", limit: TextLimit.label)
       try thread.checkText(
         what.file, "file", limit: TextLimit.file, rule: .path)
+      try TaskTimeouts.check(what, thread: thread)
       let access = try Access.of(session, thread: thread)
       try begin(in: session, what, access, out: out)
       return .ok
@@ -52,6 +60,7 @@ package enum Tasks {
     out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
     let registry = access.registry
+    try TaskTimeouts.check(what, in: session, access)
     let origin = try registry.internOrigin(
       label: what.label, file: what.file, line: what.line)
     guard let record = Memory.allocate(TaskRecord.self) else {
@@ -62,13 +71,15 @@ package enum Tasks {
       Memory.release(record)
       throw .noMemory
     }
+    guard let timeouts = TaskTimeouts(what) else {
+      Memory.release(record)
+      Memory.release(completion)
+      throw .noMemory
+    }
     var new = NewSlot(
       kind: .task, origin: origin, owner: session,
       mode: Mode.notCallable | registry.level.mode, thread: access.thread)
-    new.isAllowed = { registry, session in
-      registry.assumingMemoryBound(to: RegistryRecord.self)
-        .session(session, isLive: true)?.pointee.stage == .open
-    }
+    new.isAllowed = timeouts.isAllowed
     do throws(Status) {
       try registry.add(&new, access, out: out) { slot, _, handle in
         guard let owner = registry.session(session, isLive: true) else {
@@ -82,11 +93,12 @@ package enum Tasks {
               free: {
                 $0.assumingMemoryBound(to: TaskRecord.self).destroy()
               }),
-            session: owner,
+            session: owner, timeouts: timeouts,
             waitingLimit: what.waitingLimit > 0
               ? what.waitingLimit : TaskRequest.defaultWaitingLimit,
             isGathering: what.isGathering, completion: completion))
         owner.add(record)
+        timeouts.begin(handle, on: owner.pointee.queue)
         slot.pointee.body = UnsafeMutableRawPointer(record)
         slot.pointee.context = what.context
         slot.pointee.destroy = what.destroy
@@ -96,6 +108,7 @@ package enum Tasks {
     } catch {
       Memory.release(record)
       Memory.release(completion)
+      timeouts.destroy()
       throw error
     }
   }

@@ -74,6 +74,7 @@ extension Schema {
       l.ended_by AS ended_by, l.life_ns AS life_ns,
       count(k.registration) AS tasks,
       coalesce(sum(k.ended_reason = 7), 0) AS cancelled,
+      coalesce(sum(k.ended_reason = 8), 0) AS timed_out,
       coalesce(sum(k.ended_sequence IS NULL), 0) AS open_tasks
     FROM token_life l JOIN token t ON t.registration = l.registration
     LEFT JOIN token d ON d.token = t.tag AND d.run = t.run

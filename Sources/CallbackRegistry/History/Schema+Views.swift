@@ -76,6 +76,7 @@ extension Schema {
         WHEN 23 THEN CASE e.argument WHEN 0 THEN 'well'
             WHEN -2147483648 THEN 'cancelled'
             WHEN -2147483647 THEN 'delegate gone'
+            WHEN -2147483646 THEN 'timed out'
             ELSE 'error ' || e.argument END
           || ', ' || o.second_value || ' bytes'
       END AS detail,

@@ -24,8 +24,8 @@ struct NewSlot {
   /// Asked about the owner, with the lock held, when all else has been found to
   /// be right.
   ///
-  /// It is given the registry's record, and the owner.
-  var isAllowed: (@convention(c) (UnsafeMutableRawPointer, UInt64) -> Bool)?
+  /// It captures nothing: a context would be of Swift's own memory.
+  var isAllowed: ((RegistryPointer, UInt64) -> Bool)?
 
   /// Says where its context is destroyed.
   mutating func destroy(_ what: RegistrationRequest) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is to be done on a queue besides its messages, and outside of its bounds:
-// destroys, and sessions that have something to deliver.
+// destroys, sessions that have something to deliver, and alarms (Alarms.swift).
 //
 // Destroys that are to run on a queue (G7). Whoever claims such a token hands
 // its slot, which is destroying and nobody else's, over to the queue: it becomes
@@ -49,7 +49,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     Table.knownDetail(at: Handle.index(of: pointee.handle))
   }
 
-  package var hasErrands: Bool { hasDestroys || hasWanted }
+  package var hasErrands: Bool { hasDestroys || hasWanted || hasDueAlarm }
 
   /// None before it has a handle: its thread may be there earlier.
   private var hasDestroys: Bool {

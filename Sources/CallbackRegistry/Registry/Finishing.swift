@@ -74,6 +74,9 @@ package enum Finishing {
       if let errands = slot.queueRecord?.takeErrands() {
         finish(errands, access)
       }
+      while let (handle, step) = slot.queueRecord?.takeAlarm(upTo: .max) {
+        step(handle)
+      }
       while let (handle, step) = slot.queueRecord?.takeWanted() {
         step(handle)
       }

@@ -131,6 +131,7 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
           cbr_wakeup_clear(wakeup)
         }
         pointee.isReadable = !isEmpty
+        armForAlarms()
       } else if !isEmpty {
         pointee.monitor.wake()
       }

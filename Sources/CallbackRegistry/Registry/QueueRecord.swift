@@ -69,6 +69,8 @@ package struct QueueRecord: ~Copyable {
   package let blocked = Atomic<UInt32>(0)
   /// Whether something is in `wanted`; stored under the monitor.
   package let isWanted = Atomic<Bool>(false)
+  /// The time of the first alarm; all-ones: none.
+  package let alarmTime = Atomic<UInt64>(.max)
 
   package var registry: RegistryPointer?
   package var handle = Handle.none
@@ -84,6 +86,9 @@ package struct QueueRecord: ~Copyable {
   var skips: UInt64 = 0
   /// Sessions that have something to deliver.
   var wanted = WantedRecords()
+  var alarms = AlarmHeap()
+  /// The time for which who delivers is to be woken; all-ones: none.
+  package var armedTime = UInt64.max
   var drops = DropRun()
   /// What the history was told last, as a sum that only grows.
   var toldProgress: UInt64?
