@@ -708,6 +708,49 @@ static void G24_toldOnAQueue(void) {
   EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
 }
 
+/* What waits for others stays, in its order, whichever are cancelled. */
+static void G28_cancellingDropsItsOwn(void) {
+  enum { TASKS = 3, ROUNDS = 2 };
+  for (int cancelled = 0; cancelled < 1 << TASKS; cancelled++) {
+    delegate it = {0};
+    cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+    add_delegate(&it, whole);
+    cbr_session session = add_queued_session(&it, queue);
+    cbr_task tasks[TASKS];
+    char told[32] = "";
+    size_t bytes = 0;
+    for (int each = 0; each < TASKS; each++) tasks[each] = add_task(session);
+    for (int round = 0; round < ROUNDS; round++)
+      for (int each = 0; each < TASKS; each++) {
+        size_t size = (size_t)1 << (TASKS * round + each);
+        EXPECT(CBR_OK, cbr_task_data(tasks[each], "0123456789abcdef"
+                                     "0123456789abcdef", size));
+        if (cancelled >> each & 1) continue;
+        bytes += size;
+        strcat(told, "d");
+      }
+    for (int each = 0; each < TASKS; each++) {
+      if (!(cancelled >> each & 1)) continue;
+      EXPECT(CBR_OK, cbr_task_cancel(tasks[each]));
+      strcat(told, "x");
+    }
+    for (int each = 0; each < TASKS; each++) {
+      if (cancelled >> each & 1) continue;
+      EXPECT(CBR_OK, cbr_task_data(tasks[each], "0", 1));
+      EXPECT(CBR_OK, cbr_task_complete(tasks[each], 0));
+      bytes++;
+      strcat(told, "dc");
+    }
+    EXPECT(CBR_OK, cbr_session_finish(session));
+    EXPECT(CBR_OK, cbr_queue_run(queue, 0, NULL));
+    strcat(told, "i");
+    expect_told(&it, told);
+    EQUAL(bytes, it.bytes);
+    end_delegate(&it);
+    EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+  }
+}
+
 static void G24_crowdOnAThread(void) {
   cbr_queue queue = add_queue(CBR_QUEUE_THREAD);
   expect_crowd(queue);
@@ -879,6 +922,7 @@ int main(void) {
   TEST(H1_delegateForks);
   TEST(F1_everyMixture);
   TEST(G24_crowdInline);
+  TEST(G28_cancellingDropsItsOwn);
   TEST(G24_crowdOnAThread);
   TEST(G24_toldOnAQueue);
   TEST(G24_toldOnAThread);

@@ -129,7 +129,7 @@ package enum Completions {
       throw status ?? Entering.reason(of: handle, slot)
     }
     registry.recordEnded(chain, thread: access.thread)
-    var ended = chain.takeEnded()
+    var ended = chain.ended.takeAll()
     Ending.settle(chain, access)
     Ending.runSteps(&ended, access)
   }

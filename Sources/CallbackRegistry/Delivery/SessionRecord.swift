@@ -23,7 +23,9 @@ package struct SessionEvent {
   var task: TaskPointer?
   /// A copy of what came with it, behind this.
   var size: Int = 0
-  fileprivate(set) var next: SessionEventPointer?
+  fileprivate var next: SessionEventPointer?
+  fileprivate var previous: SessionEventPointer?
+  fileprivate var nextOfTask: SessionEventPointer?
 
   init(_ kind: SessionEventKind, of task: TaskPointer?, size: Int = 0) {
     self.kind = kind
@@ -58,41 +60,80 @@ extension UnsafeMutablePointer where Pointee == SessionEvent {
   }
 }
 
-/// Events in the order in which they are to be delivered.
+/// A session's events, in the order in which they are to be delivered.
+///
+/// Those of a task are linked besides, so that it can be cancelled without a
+/// look at those of others.
 struct SessionEvents {
   private(set) var first: SessionEventPointer?
   private var last: SessionEventPointer?
 
   mutating func append(_ event: SessionEventPointer) {
     event.pointee.next = nil
+    event.pointee.previous = last
     if let last { last.pointee.next = event } else { first = event }
     last = event
-  }
-
-  mutating func append(_ others: inout SessionEvents) {
-    while let event = others.takeFirst() { append(event) }
+    event.pointee.task?.pointee.queued.append(event)
   }
 
   mutating func takeFirst() -> SessionEventPointer? {
     guard let taken = first else { return nil }
-    first = taken.pointee.next
-    if first == nil { last = nil }
+    unlink(taken)
+    // It is the first of its task's, too.
+    _ = taken.pointee.task?.pointee.queued.takeFirst()
     return taken
   }
 
   /// Frees those of a task; returns how many they were.
   mutating func drop(of task: TaskPointer) -> UInt64 {
-    var kept = SessionEvents()
+    var dropped: UInt64 = 0
+    while let event = task.pointee.queued.takeFirst() {
+      unlink(event)
+      Memory.release(event)
+      dropped += 1
+    }
+    return dropped
+  }
+
+  /// Frees them all; their tasks may be gone.
+  mutating func free() {
+    while let event = first {
+      first = event.pointee.next
+      Memory.release(event)
+    }
+    last = nil
+  }
+
+  private mutating func unlink(_ event: SessionEventPointer) {
+    let (next, previous) = (event.pointee.next, event.pointee.previous)
+    if let next { next.pointee.previous = previous } else { last = previous }
+    if let previous { previous.pointee.next = next } else { first = next }
+  }
+}
+
+/// Events of one task, in order.
+typealias TaskEvents = LinkedQueue<TaskLink>
+
+enum TaskLink: Link {
+  static func next(of event: SessionEventPointer) -> SessionEventPointer? {
+    event.pointee.nextOfTask
+  }
+
+  static func set(
+    _ next: SessionEventPointer?, of event: SessionEventPointer
+  ) {
+    event.pointee.nextOfTask = next
+  }
+}
+
+extension LinkedQueue<TaskLink> {
+  /// Frees them; returns how many they were.
+  mutating func drop() -> UInt64 {
     var dropped: UInt64 = 0
     while let event = takeFirst() {
-      if event.pointee.task == task {
-        Memory.release(event)
-        dropped += 1
-      } else {
-        kept.append(event)
-      }
+      Memory.release(event)
+      dropped += 1
     }
-    self = kept
     return dropped
   }
 }
@@ -163,7 +204,10 @@ package struct TaskRecord {
   var isCompleted = false
   var reply = Handle.none
   let timeouts: TaskTimeouts
-  var held = SessionEvents()
+  /// Those of its events that are among the session's.
+  fileprivate(set) var queued = TaskEvents()
+  /// Those that wait for the reply.
+  var held = TaskEvents()
   /// Bytes of data that the delegate has not been told of, and their limit.
   var waitingBytes = 0
   let waitingLimit: Int
@@ -222,7 +266,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
     pointee.timeouts.destroy()
     Memory.release(pointee.gathered)
     Memory.release(pointee.completion)
-    while let event = pointee.held.takeFirst() { Memory.release(event) }
+    _ = pointee.held.drop()
     Memory.release(self)
   }
 }
@@ -230,7 +274,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
 extension UnsafeMutablePointer where Pointee == SessionRecord {
   func destroy() {
     Memory.release(pointee.terminal)
-    while let event = pointee.events.takeFirst() { Memory.release(event) }
+    pointee.events.free()
     Memory.release(self)
   }
 

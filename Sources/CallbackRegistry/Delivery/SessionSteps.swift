@@ -112,7 +112,9 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
   func flow() {
     guard pointee.stage == .answering else { return }
     pointee.stage = .open
-    pointee.session.pointee.events.append(&pointee.held)
+    while let event = pointee.held.takeFirst() {
+      pointee.session.pointee.events.append(event)
+    }
     if pointee.isCompleted { end() }
   }
 
@@ -131,7 +133,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
     pointee.isCompleted = true
     pointee.error = error
     pointee.stage = .open
-    pointee.dropped += pointee.held.drop(of: self)
+    pointee.dropped += pointee.held.drop()
     pointee.dropped += pointee.session.pointee.events.drop(of: self)
     end()
     return true

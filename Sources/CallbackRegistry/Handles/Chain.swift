@@ -52,18 +52,6 @@ package struct Chain {
     return (index, slot)
   }
 
-  package mutating func takeCleared() -> ClearedSlots {
-    let all = cleared
-    cleared = ClearedSlots()
-    return all
-  }
-
-  package mutating func takeEnded() -> EndedRecords {
-    let all = ended
-    ended = EndedRecords()
-    return all
-  }
-
   package mutating func takeAll() -> Chain {
     let all = self
     self = Chain()

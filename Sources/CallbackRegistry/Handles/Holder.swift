@@ -27,29 +27,14 @@ package struct Holder {
 package typealias HolderPointer = UnsafeMutablePointer<Holder>
 
 /// Holders that the thread which ended their tokens has yet to tell of.
-package struct ClearedSlots {
-  private var first: HolderPointer?
-  private var last: HolderPointer?
+package typealias ClearedSlots = LinkedQueue<ClearedLink>
 
-  package init() {}
-
-  package mutating func append(_ holder: HolderPointer) {
-    holder.pointee.next = nil
-    if let last { last.pointee.next = holder } else { first = holder }
-    last = holder
+package enum ClearedLink: Link {
+  package static func next(of holder: HolderPointer) -> HolderPointer? {
+    holder.pointee.next
   }
 
-  package mutating func append(_ others: inout ClearedSlots) {
-    guard let other = others.first else { return }
-    if let last { last.pointee.next = other } else { first = other }
-    last = others.last
-    others = ClearedSlots()
-  }
-
-  package mutating func takeFirst() -> HolderPointer? {
-    guard let taken = first else { return nil }
-    first = taken.pointee.next
-    if first == nil { last = nil }
-    return taken
+  package static func set(_ next: HolderPointer?, of holder: HolderPointer) {
+    holder.pointee.next = next
   }
 }

@@ -41,29 +41,27 @@ package typealias RecordHeaderPointer = UnsafeMutablePointer<RecordHeader>
 ///
 /// A record is there once, since its handle is ended once; and it has a lease
 /// for being there, since a step may free others.
-package struct EndedRecords {
-  private var first: RecordHeaderPointer?
-  private var last: RecordHeaderPointer?
+package typealias EndedRecords = LinkedQueue<EndedLink>
 
-  package init() {}
-
-  package mutating func append(_ record: RecordHeaderPointer) {
-    record.pointee.next = nil
-    if let last { last.pointee.next = record } else { first = record }
-    last = record
+package enum EndedLink: Link {
+  package static func next(of record: RecordHeaderPointer)
+    -> RecordHeaderPointer?
+  {
+    record.pointee.next
   }
 
-  package mutating func append(_ others: inout EndedRecords) {
-    guard let other = others.first else { return }
-    if let last { last.pointee.next = other } else { first = other }
-    last = others.last
-    others = EndedRecords()
+  package static func set(
+    _ next: RecordHeaderPointer?, of record: RecordHeaderPointer
+  ) {
+    record.pointee.next = next
   }
+}
 
+extension LinkedQueue<EndedLink> {
   /// Puts them in front of others, of which the first is given.
   ///
   /// Returns the first of all.
-  package mutating func prepended(
+  package func prepended(
     to others: RecordHeaderPointer?
   ) -> RecordHeaderPointer? {
     guard let first, let last else { return others }
@@ -74,27 +72,19 @@ package struct EndedRecords {
 
 /// Records that wait to be delivered for, in order; each is there once, and
 /// stays until that has been done.
-package struct WantedRecords {
-  private var first: RecordHeaderPointer?
-  private var last: RecordHeaderPointer?
+package typealias WantedRecords = LinkedQueue<WantedLink>
 
-  package init() {}
-
-  package var isEmpty: Bool { first == nil }
-
-  package mutating func append(_ record: RecordHeaderPointer) {
-    record.pointee.nextWanted = nil
-    if let last { last.pointee.nextWanted = record } else { first = record }
-    last = record
+package enum WantedLink: Link {
+  package static func next(of record: RecordHeaderPointer)
+    -> RecordHeaderPointer?
+  {
+    record.pointee.nextWanted
   }
 
-  package mutating func takeFirst() -> (handle: UInt64, step: HandleStep)? {
-    guard let taken = first, let step = taken.pointee.wanted else {
-      return nil
-    }
-    first = taken.pointee.nextWanted
-    if first == nil { last = nil }
-    return (taken.pointee.handle, step)
+  package static func set(
+    _ next: RecordHeaderPointer?, of record: RecordHeaderPointer
+  ) {
+    record.pointee.nextWanted = next
   }
 }
 

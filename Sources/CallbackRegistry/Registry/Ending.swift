@@ -81,8 +81,8 @@ package enum Ending {
     guard try result.get() else { return .already }
     Hook.endMarked.reached(handle)
     registry.recordEnded(chain, thread: thread)
-    var cleared = chain.takeCleared()
-    var ended = chain.takeEnded()
+    var cleared = chain.cleared.takeAll()
+    var ended = chain.ended.takeAll()
     defer {
       runSteps(&ended, access)
       registry.tell(&cleared, thread: thread)

@@ -198,7 +198,7 @@ package enum Entering {
     guard isMine else { return reason(of: entry.token, entry.slot) }
     Hook.consumedMarked.reached(entry.token)
     registry.recordEnded(chain, thread: entry.thread)
-    var cleared = chain.takeCleared()
+    var cleared = chain.cleared.takeAll()
     defer { registry.tell(&cleared, thread: entry.thread) }
     if entry.slot.pointee.destroy == nil {
       Ending.park(chain, slot: entry.slot, access)

@@ -76,7 +76,8 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     return pointee.monitor.locked {
       let taken = pointee.wanted.takeFirst()
       pointee.isWanted.store(!pointee.wanted.isEmpty, ordering: .relaxed)
-      return taken
+      guard let taken, let step = taken.pointee.wanted else { return nil }
+      return (taken.pointee.handle, step)
     }
   }
 
