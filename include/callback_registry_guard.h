@@ -48,6 +48,7 @@
 #include "callback_registry.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,6 +62,13 @@
 
 /* Not every guard uses all of it. */
 #define CBR_GUARD_UNUSED __attribute__((unused))
+
+/* For functions after which errno is what it was: a program may look at it
+ * after any call of the library's. */
+#define CBR_GUARD_KEEPS_ERRNO \
+  __attribute__((cleanup(cbr_guard_restore_errno))) int guard_errno = errno
+
+static inline void cbr_guard_restore_errno(const int *kept) { errno = *kept; }
 
 /* ------------------------------------------------------- Real functions -- */
 
@@ -84,11 +92,14 @@
 #endif
 
 /* Functions of the library that a guard calls and does not replace. */
-#define CBR_GUARD_USE(name)                                                 \
-  CBR_GUARD_UNUSED static __typeof__(name) *cbr_guard_real_##name(void) {   \
-    static cbr_function found;                                              \
-    return (__typeof__(name) *)cbr_guard_find_real(&found, #name);          \
+#ifdef CBR_GUARD_WRAP
+#define CBR_GUARD_USE(name)                                               \
+  CBR_GUARD_UNUSED static __typeof__(name) *cbr_guard_real_##name(void) { \
+    return name;                                                          \
   }
+#else
+#define CBR_GUARD_USE(name) CBR_GUARD_REAL(name)
+#endif
 
 /* Calls the library's own function. */
 #define CBR_GUARD_CALL_REAL(name) (*cbr_guard_real_##name())
@@ -98,6 +109,7 @@
 CBR_GUARD_UNUSED
 static cbr_function cbr_guard_find_real(cbr_function *found,
                                         const char *name) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_function function = __atomic_load_n(found, __ATOMIC_RELAXED);
   if (function) return function;
   void *address = dlsym(RTLD_NEXT, name);
@@ -127,6 +139,11 @@ static inline void *cbr_guard_cookie(cbr_token token) {
 static inline cbr_token cbr_guard_from_cookie(const void *cookie) {
   return (cbr_token)(uintptr_t)cookie;
 }
+
+struct cbr_guard_object;
+static struct cbr_guard_object *cbr_guard_dies(const void *address);
+static void cbr_guard_died(struct cbr_guard_object *object, bool is_dead,
+                           cbr_reason reason);
 
 /* ---------------------------------------------------------------- State -- */
 
@@ -256,12 +273,23 @@ static bool cbr_guard_is_own(const void *caller) {
   return true;
 }
 
-/* Whether a call goes straight through. */
+/* Whether the library itself is calling, of which this is a function. */
+static bool cbr_guard_is_library(const void *caller, cbr_function function) {
+  const void *library = cbr_guard_module((const void *)(uintptr_t)function);
+  return library == cbr_guard_module(caller) &&
+         library !=
+             cbr_guard_module((const void *)(uintptr_t)cbr_guard_is_own);
+}
+
+/* Whether a call goes straight through to the function. */
 CBR_GUARD_UNUSED
-static bool cbr_guard_is_off(const void *object, const void *caller) {
+static bool cbr_guard_is_off(const void *object, const void *caller,
+                             cbr_function function) {
+  CBR_GUARD_KEEPS_ERRNO;
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (cbr_guard_is_inside || !object) return true;
   if (CBR_GUARD_OWN && cbr_guard_is_own(caller)) return true;
+  if (cbr_guard_is_library(caller, function)) return true;
   pthread_once(&once, cbr_guard_begin_process);
   return __atomic_load_n(&cbr_guard_registry, __ATOMIC_ACQUIRE) == CBR_NONE;
 }
@@ -370,6 +398,7 @@ typedef struct cbr_guard_set {
 CBR_GUARD_UNUSED
 static void cbr_guard_begin(cbr_guard_set *set, const void *address,
                             const char *setter, const void *caller) {
+  CBR_GUARD_KEEPS_ERRNO;
   memset(set, 0, sizeof(*set));
   set->address = address;
   set->setter = setter;
@@ -440,7 +469,8 @@ static cbr_token cbr_guard_register(const cbr_guard_set *set, uint32_t slot,
       __atomic_load_n(&cbr_guard_registry, __ATOMIC_ACQUIRE);
   cbr_registration what = CBR_REGISTRATION_INIT;
   cbr_guard_site(set->caller, site, sizeof(site));
-  snprintf(label, sizeof(label), "%s %s", set->setter, names[slot]);
+  snprintf(label, sizeof(label), *names[slot] ? "%s %s" : "%s", set->setter,
+           names[slot]);
   what.label = label;
   what.function = function;
   what.context = data;
@@ -464,6 +494,7 @@ static cbr_token cbr_guard_register(const cbr_guard_set *set, uint32_t slot,
  * token, or CBR_NONE where the function goes to the library as it is. */
 static cbr_token cbr_guard_put_cell(cbr_guard_set *set, uint32_t slot,
                                     cbr_guard_cell made) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_guard_part *part = &set->parts[set->count++];
   cbr_guard_is_inside = true;
   if (made.called)
@@ -490,6 +521,21 @@ static cbr_token cbr_guard_put(cbr_guard_set *set, uint32_t slot,
                                cbr_function function, void *data) {
   cbr_guard_cell made = {function, function, data, CBR_NONE, 0, 0, true};
   return cbr_guard_put_cell(set, slot, made);
+}
+
+/* Registers a callback of which an object may have any number, and that
+ * nothing replaces. Its slot is 0. Whoever calls this ends it. */
+CBR_GUARD_UNUSED
+static cbr_token cbr_guard_connect(const void *address, const char *setter,
+                                   const void *caller, cbr_function function,
+                                   void *data) {
+  CBR_GUARD_KEEPS_ERRNO;
+  cbr_guard_set set;
+  cbr_guard_begin(&set, address, setter, caller);
+  cbr_guard_is_inside = true;
+  cbr_token token = cbr_guard_register(&set, 0, function, data);
+  cbr_guard_is_inside = false;
+  return token;
 }
 
 /* What the library's answer is to the program, where it is the former user
@@ -528,15 +574,22 @@ static cbr_token cbr_guard_settle(cbr_guard_part *part,
 CBR_GUARD_UNUSED
 static void cbr_guard_finish(cbr_guard_set *set, const void *address,
                              bool is_success) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_token ended[CBR_GUARD_PARTS] = {0};
   cbr_guard_object *created = set->created;
   if (!set->address) cbr_guard_pending = set->former_pending;
   pthread_rwlock_wrlock(&cbr_guard_lock);
-  if (created && address && is_success) cbr_guard_link(created, address);
   cbr_guard_object *object = cbr_guard_of(set);
   for (uint32_t each = 0; each < set->count; each++)
     ended[each] = cbr_guard_settle(&set->parts[each], object, is_success);
   pthread_rwlock_unlock(&cbr_guard_lock);
+  if (created && address && is_success) {
+    /* Whoever was there before has died unnoticed. */
+    cbr_guard_died(cbr_guard_dies(address), true, CBR_REASON_OBJECT_DIED);
+    pthread_rwlock_wrlock(&cbr_guard_lock);
+    cbr_guard_link(created, address);
+    pthread_rwlock_unlock(&cbr_guard_lock);
+  }
   cbr_guard_is_inside = true;
   for (uint32_t each = 0; each < set->count; each++)
     if (ended[each]) (void)!cbr_invalidate(ended[each], CBR_REASON_REPLACED);
@@ -706,6 +759,7 @@ static int cbr_guard_set_option(const cbr_guard_options *all, void *object,
 CBR_GUARD_UNUSED
 static void cbr_guard_copy(const void *from, void *to, const char *setter,
                            const void *caller, const cbr_guard_options *all) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_guard_cell cells[CBR_GUARD_SLOTS];
   bool is_direct = false;
   pthread_rwlock_rdlock(&cbr_guard_lock);
@@ -742,6 +796,7 @@ static void cbr_guard_copy(const void *from, void *to, const char *setter,
 /* Notes that the program wants to be given the object itself. */
 CBR_GUARD_UNUSED
 static void cbr_guard_direct(const void *address) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_guard_is_inside = true;
   (void)cbr_guard_know(address);
   cbr_guard_is_inside = false;
@@ -769,6 +824,7 @@ static cbr_guard_object *cbr_guard_dies(const void *address) {
 CBR_GUARD_UNUSED
 static void cbr_guard_died(cbr_guard_object *object, bool is_dead,
                            cbr_reason reason) {
+  CBR_GUARD_KEEPS_ERRNO;
   if (!object) return;
   pthread_rwlock_wrlock(&cbr_guard_lock);
   cbr_owner owner = object->owner;
@@ -800,6 +856,7 @@ static cbr_token cbr_guard_with_data(const void *data) {
  *   waits  until no thread is inside of one any more */
 CBR_GUARD_UNUSED
 static void cbr_guard_data_dies(const void *data, bool waits) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_token token;
   while ((token = cbr_guard_with_data(data)) != CBR_NONE) {
     cbr_guard_is_inside = true;
@@ -816,6 +873,7 @@ static void cbr_guard_data_dies(const void *data, bool waits) {
 /* A call that goes through the guard. function is NULL where it is refused. */
 typedef struct cbr_guard_call {
   cbr_call call;
+  cbr_status status; /* of entering it; CBR_E_STALE: dead */
   cbr_function function;
   void *data;
   bool is_direct;
@@ -827,6 +885,7 @@ typedef struct cbr_guard_call {
 
 CBR_GUARD_UNUSED
 static void cbr_guard_leave(cbr_guard_call *call) {
+  CBR_GUARD_KEEPS_ERRNO;
   if (call->call.token) (void)cbr_leave(&call->call);
 }
 
@@ -860,16 +919,17 @@ static void cbr_guard_end_object_of(cbr_token token) {
 /* Enters a callback by its token. */
 CBR_GUARD_UNUSED
 static cbr_guard_call cbr_guard_enter(cbr_token token, uint32_t slot) {
-  cbr_guard_call it = {CBR_CALL_INIT, NULL, NULL, false};
+  CBR_GUARD_KEEPS_ERRNO;
+  cbr_guard_call it = {CBR_CALL_INIT, CBR_OK, NULL, NULL, false};
   if (cbr_guard_end_at && __atomic_add_fetch(&cbr_guard_calls, 1,
                                              __ATOMIC_RELAXED) ==
                               cbr_guard_end_at)
     cbr_guard_end_object_of(token);
-  cbr_status status = cbr_enter_typed(token, slot + 1, &it.call);
-  if (status == CBR_OK) {
+  it.status = cbr_enter_typed(token, slot + 1, &it.call);
+  if (it.status == CBR_OK) {
     it.function = it.call.function;
     it.data = it.call.context;
-  } else if (status == CBR_E_FORKED || status == CBR_E_NOMEM) {
+  } else if (it.status == CBR_E_FORKED || it.status == CBR_E_NOMEM) {
     cbr_guard_pass(token, &it);
   }
   return it;
@@ -879,6 +939,7 @@ static cbr_guard_call cbr_guard_enter(cbr_token token, uint32_t slot) {
 CBR_GUARD_UNUSED
 static cbr_guard_call cbr_guard_enter_object(const void *address,
                                              uint32_t slot) {
+  CBR_GUARD_KEEPS_ERRNO;
   cbr_guard_cell cell = {0};
   bool is_direct = false;
   pthread_rwlock_rdlock(&cbr_guard_lock);
@@ -891,7 +952,7 @@ static cbr_guard_call cbr_guard_enter_object(const void *address,
     is_direct = object->is_direct;
   }
   pthread_rwlock_unlock(&cbr_guard_lock);
-  cbr_guard_call it = {CBR_CALL_INIT, NULL, NULL, false};
+  cbr_guard_call it = {CBR_CALL_INIT, CBR_OK, NULL, NULL, false};
   if (cell.token) {
     it = cbr_guard_enter(cell.token, slot);
   } else if (cell.called) { /* it could not be registered */

@@ -55,11 +55,7 @@ struct GuardChecks {
       faults.add(
         line, "@\(nested) is for setters; write a typedef's name here")
     }
-    if callback.isVoid, let answer = callback.answer {
-      faults.add(
-        answer.line,
-        "callback \(callback.name) answers nothing; remove its default")
-    } else if !callback.isVoid && callback.answer == nil {
+    if !callback.isVoid && callback.answer == nil {
       faults.add(
         line,
         """

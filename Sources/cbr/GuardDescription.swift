@@ -11,7 +11,7 @@ struct GuardDescription {
   /// A place for one function of the program's.
   struct Callback {
     let signature: Prototype
-    /// What a late call answers.
+    /// What a late call answers; what it does, where nothing is answered.
     var answer: Text?
     /// What the function is given when the program has set no data.
     var without: Text?

@@ -41,7 +41,9 @@ extension GuardSource {
     let call =
       "CBR_GUARD_CALL_REAL(\(function.name))(\(Self.arguments(function)));"
     add("  const void *guard_caller = __builtin_return_address(0);")
-    add("  if (cbr_guard_is_off(\(key), guard_caller)) {")
+    add("  if (cbr_guard_is_off(\(key), guard_caller,")
+    add(
+      "                       (cbr_function)cbr_guard_real_\(function.name)())) {")
     add(
       function.prototype.result == "void"
         ? "    \(call)\n    return;" : "    return \(call)")

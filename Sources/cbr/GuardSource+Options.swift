@@ -73,7 +73,8 @@ extension GuardSource {
         _Static_assert(sizeof(long) == 8 && sizeof(void *) == 8,
                        "options are guarded where all arguments have 64 bits");
         if (!cbr_guard_pair(&guard_options_\(name), (long)option) ||
-            cbr_guard_is_off(object, guard_caller))
+            cbr_guard_is_off(object, guard_caller,
+                             (cbr_function)cbr_guard_real_\(name)()))
           return CBR_GUARD_CALL_REAL(\(name))(object, option, guard_value);
         return (\(function.prototype.result))cbr_guard_set_option(
             &guard_options_\(name), object, (long)option, guard_value,

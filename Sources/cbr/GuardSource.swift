@@ -101,8 +101,13 @@ struct GuardSource {
         ? "      cbr_guard_enter(cbr_guard_from_cookie(data), slot_\(name));"
         : "      cbr_guard_enter_object(object, slot_\(name));")
     if let answer = callback.answer {
-      add("  if (!guard_it.function)")
-      add("    return (\(signature.result))(\(answer.text));", from: answer.line)
+      add("  if (!guard_it.function) {")
+      add(
+        callback.isVoid
+          ? "    \(answer.text);\n    return;"
+          : "    return (\(signature.result))(\(answer.text));",
+        from: answer.line)
+      add("  }")
     } else {
       add("  if (!guard_it.function) return;")
     }
