@@ -220,12 +220,14 @@ struct GuardChecks {
       let opened = dlopen(library.text, RTLD_LAZY | RTLD_LOCAL)
     else { return }
     for function in description.functions
-    where !function.endsData && dlsym(opened, function.name) == nil {
+    where !function.endsData && !function.isOfProgram
+      && dlsym(opened, function.name) == nil
+    {
       faults.add(
         function.prototype.line,
         """
         \(library.text) has no function \(function.name); correct the name, \
-        or remove the line
+        remove the line, or add "  program" below a function of your own
         """)
     }
   }

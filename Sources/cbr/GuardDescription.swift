@@ -56,6 +56,8 @@ struct GuardDescription {
     var returnsData = false
     /// Whether it waits for calls in flight before the user data dies.
     var waits = false
+    /// It is a function of the program's own, not of the library's.
+    var isOfProgram = false
     var pairs: [Pair] = []
 
     var name: String { prototype.name }

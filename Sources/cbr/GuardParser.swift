@@ -154,6 +154,7 @@ struct GuardParser {
     case ("returns", .setter) where rest == "data":
       description.functions[last].returnsData = true
     case ("waits", .ends): description.functions[last].waits = true
+    case ("program", .ends): description.functions[last].isOfProgram = true
     case ("pair", .options):
       let words = rest.split(separator: " ").map(String.init)
       guard words.count == 3, words.allSatisfy(\.isIdentifier) else {
@@ -173,7 +174,7 @@ struct GuardParser {
     switch role {
     case .setter: ["object", "success", "returns data"]
     case .options: ["success", "pair"]
-    case .ends: ["object", "success", "waits"]
+    case .ends: ["object", "success", "waits", "program"]
     case .resets: ["object", "success"]
     case .copies, .direct: ["object"]
     }

@@ -8,7 +8,7 @@ extension GuardSource {
     let prototype = function.prototype
     add(
       """
-      __attribute__((visibility("default"))) \(prototype.result)
+      __attribute__((visibility("default"))) \(prototype.result) \
       CBR_GUARD_FUNCTION(\(function.name))(\(Self.list(prototype))) {
       """, from: prototype.line)
     switch function.role {
