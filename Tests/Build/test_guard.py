@@ -322,6 +322,22 @@ class Guarding(Sandbox):
         self.assertIn("libnowhere.so.1 has the function on", ended.stderr)
 
 
+class LivingObjects(Sandbox):
+    def test_G18_owners_of_gobjects(self):
+        if run("pkg-config", "--exists", "gobject-2.0").returncode:
+            print("owners of GObjects skipped: no gobject-2.0")
+            self.skipTest("gobject-2.0")
+        needed = flags("gobject-2.0", "callbackregistry")
+        source = PROGRAMS / "gobject.c"
+        self.compile("-o", self.folder / "gobject", source, "-pthread", *needed)
+        ended = run(self.folder / "gobject")
+        self.assertEqual((0, ""), (ended.returncode, ended.stderr))
+        built = run("c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra",
+                    "-Werror", "-x", "c++", "-include",
+                    "callback_registry_glib.h", "/dev/null", *needed)
+        self.assertEqual("", built.stderr)
+
+
 if __name__ == "__main__":
     os.environ["PKG_CONFIG_PATH"] = str(ROOT / "build/lib/pkgconfig")
     counting.run()
