@@ -19,7 +19,8 @@ struct GuardChecks {
 
   private mutating func checkWhole() {
     if description.library == nil {
-      faults.add(0, "there is no library; add a line like \"library libx.so.1\"")
+      faults.add(
+        0, "there is no library; add a line like \"library libx.so.1\"")
     }
     if description.includes.isEmpty {
       faults.add(0, "there is no header; add a line like \"include <x.h>\"")
@@ -142,7 +143,9 @@ struct GuardChecks {
         object, or add a line "  object result" below if it makes the object
         """)
     }
-    let keyed = names.filter { description.callback($0)?.isKeyedByData ?? false }
+    let keyed = names.filter {
+      description.callback($0)?.isKeyedByData ?? false
+    }
     if !keyed.isEmpty && !function.prototype.has("data") {
       faults.add(
         line,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads a description, line by line. A line at the margin says something of
-/// the library; an indented one says more of what the last such line has said.
+/// Reads a description, line by line.
+///
+/// A line at the margin says something of the library; an indented one says more of what the last such line has said.
 struct GuardParser {
   private(set) var description = GuardDescription()
   private(set) var faults = GuardFaults()
@@ -58,6 +59,10 @@ struct GuardParser {
     } catch {}
   }
 
+  private static func isNoName(_ letter: Character) -> Bool {
+    " /\"\\".contains(letter)
+  }
+
   /// The first word, and what follows it.
   private static func split(_ content: String) -> (String, String) {
     let word = content.prefix { $0 != " " && $0 != "\t" }
@@ -70,19 +75,20 @@ struct GuardParser {
     switch word {
     case "library":
       guard description.library == nil else {
-        throw Unreadable("there is a library already; write one description "
-          + "for each")
-      }
-      guard rest.contains(".so"), !rest.contains(where: { " /\"\\".contains($0) })
-      else {
         throw Unreadable(
-          "\"\(rest)\" is no name of a shared library; write it as libcurl.so.4")
+          "there is a library already; write one description for each")
+      }
+      guard rest.contains(".so"), !rest.contains(where: Self.isNoName) else {
+        throw Unreadable(
+          "\"\(rest)\" is no name of a shared library; write it as "
+            + "libcurl.so.4")
       }
       description.library = .init(text: rest, line: line)
       scope = .nothing
     case "include":
-      guard rest.first == "<" && rest.last == ">"
-        || rest.count > 2 && rest.first == "\"" && rest.last == "\""
+      guard
+        rest.first == "<" && rest.last == ">"
+          || rest.count > 2 && rest.first == "\"" && rest.last == "\""
       else {
         throw Unreadable("\"\(rest)\" must be <header.h> or \"header.h\"")
       }

@@ -23,7 +23,7 @@ struct Prototype {
   /// The callbacks that a setter takes.
   var callbacks: [String] { parameters.filter(\.isCallback).map(\.name) }
 
-  /// Reads one. Throws a sentence.
+  /// Reads one, or throws a sentence.
   init(_ text: String, line: Int) throws(Unreadable) {
     guard let open = text.firstIndex(of: "("), text.last == ")" else {
       throw Unreadable(

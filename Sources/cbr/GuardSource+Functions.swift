@@ -26,7 +26,8 @@ extension GuardSource {
   }
 
   /// Calls the library, and keeps its result if it has one.
-  private static func call(_ function: Function, _ arguments: String) -> String {
+  private static func call(_ function: Function, _ arguments: String) -> String
+  {
     let result = function.prototype.result
     let call = "CBR_GUARD_CALL_REAL(\(function.name))(\(arguments));"
     return result == "void" ? "  \(call)" : "  \(result) result = \(call)"
@@ -43,7 +44,9 @@ extension GuardSource {
     add("  const void *guard_caller = __builtin_return_address(0);")
     add("  if (cbr_guard_is_off(\(key), guard_caller,")
     add(
-      "                       (cbr_function)cbr_guard_real_\(function.name)())) {")
+      """
+                             (cbr_function)cbr_guard_real_\(function.name)())) {
+      """)
     add(
       function.prototype.result == "void"
         ? "    \(call)\n    return;" : "    return \(call)")

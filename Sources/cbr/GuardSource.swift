@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The C file that a description becomes. What is the same in all of them is
+/// The C file that a description becomes.
+///
+/// What is the same in all of them is
 /// in callback_registry_guard.h.
 struct GuardSource {
   let description: GuardDescription

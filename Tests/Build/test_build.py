@@ -401,6 +401,7 @@ class Packaging(Case):
             "usr/bin/cbr",
             "usr/include/callback_registry.h",
             "usr/include/callback_registry.hpp",
+            "usr/include/callback_registry_glib.h",
             "usr/include/callback_registry_guard.h",
             *(f"usr/include/callback_registry_guard/{each}.h" for each in (
                 "calls", "objects", "options", "real", "registry", "setting")),
