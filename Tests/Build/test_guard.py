@@ -22,7 +22,7 @@ PROGRAMS = ROOT / "Tests/Guard"
 LIBRARIES = {
     "libcurl": (
         "libcurl", "data", ["calls 2, late 1"],
-        ["fetched 0", "reset 0"], ["fetched 23", "calls 1, late 0"]),
+        ["fetched 0", "reset 0", "progress 0: 1"], ["fetched 23", "calls 1, late 0"]),
     "libuv": (
         "libuv", "object", [], ["refused 1", "closed 0"],
         ["calls 2, late 0"]),
@@ -32,8 +32,8 @@ LIBRARIES = {
          "disconnected 1, then 0", "destroyed 1"], ["calls 1, late 0"]),
     "libexpat": (
         "expat", "object", ["calls 4, late 1"],
-        ["first 1", "second 1 1", "parsed 1", "reset 1", "itself 1",
-         "texts 1"], ["calls 3, late 0"]),
+        ["first 1", "second 1 1", "parsed 1", "reset 1", "before 1",
+         "inner 1", "after 1", "outside 1", "itself 1", "texts 1"], ["calls 3, late 0"]),
     "sqlite3": (
         "sqlite3", "data", ["calls 3, late 2"],
         ["none 1", "former 1", "last 1", "committed 0", "refused 19",
@@ -235,6 +235,7 @@ class Guarding(Sandbox):
         for line in always + guarded:
             if line != "fetched 0":
                 self.assertIn(line, ended.stdout.splitlines())
+        self.assertNotIn(": 0", ended.stdout)
         if name == "libcurl":
             self.assertIn(
                 "copy 0: 1, 30000 bytes, headers 1, other 0", ended.stdout)
@@ -296,6 +297,15 @@ class Guarding(Sandbox):
             (0, "", "inherited 1, more 1\nparent 3\n"),
             (ended.returncode, ended.stderr, ended.stdout))
         self.assertEqual(2, self.ask("SELECT count(*) FROM run")[0][0])
+
+    def test_G30_archive_with_the_registry_inside(self):
+        self.prepare("sqlite3")
+        self.flags = [
+            f"-I{ROOT}/include", f"-L{ROOT}/build/lib", "-l:libcallbackregistry.a",
+            "-lsqlite3", "-lm", "-ldl"]
+        ended = run(self.build_wrapped(), env=self.environment())
+        self.assertIn("link libcallbackregistry.so instead", ended.stderr)
+        self.assertIn("calls 3, late 2", ended.stdout)
 
     def test_G30_missing_function(self):
         self.describe("", "x.c").write_text(

@@ -4,6 +4,7 @@
  * a handle's options say in any order: a copy, headers that are written like
  * the body, data without a function.
  */
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,37 @@ static size_t add(char *bytes, size_t size, size_t count, void *data) {
   (void)bytes;
   *(size_t *)data += size * count;
   return size * count;
+}
+
+static int count_new(void *data, curl_off_t to_get, curl_off_t got,
+                     curl_off_t to_put, curl_off_t put) {
+  (void)(to_get + got + to_put + put);
+  ++*(int *)data;
+  return 0;
+}
+
+static int count_old(void *data, double to_get, double got, double to_put,
+                     double put) {
+  (void)(to_get + got + to_put + put);
+  *(int *)data += 1000;
+  return 0;
+}
+
+/* The old callback of progress and the new one share their data, and the new
+ * one is preferred. */
+static void fetch_with_progress(const char *url, int is_new) {
+  int progress = 0;
+  CURL *handle = curl_easy_init();
+  curl_easy_setopt(handle, CURLOPT_URL, url);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, fopen("/dev/null", "w"));
+  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &progress);
+  if (is_new) curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, count_new);
+  curl_easy_setopt(handle, CURLOPT_PROGRESSFUNCTION, count_old);
+  CURLcode code = curl_easy_perform(handle);
+  printf("progress %d: %d\n", code,
+         progress > 0 && (progress < 1000) == is_new);
+  curl_easy_cleanup(handle);
 }
 
 static void fetch_by_copy(const char *url) {
@@ -52,5 +84,7 @@ int main(int count, char **arguments) {
   printf("fetched %d\n", curl_easy_perform(handle));
   curl_easy_cleanup(handle);
   fetch_by_copy(arguments[1]);
+  fetch_with_progress(arguments[1], 0);
+  fetch_with_progress(arguments[1], 1);
   return subject_tell();
 }

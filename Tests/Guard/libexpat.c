@@ -37,6 +37,33 @@ static void itself(void *data, const char *bytes, int length) {
   printf("itself %d\n", data == parser);
 }
 
+/* Parses an entity by a parser of its own, which has the same handlers. */
+static int outside(XML_Parser of, const char *context, const char *base,
+                   const char *system, const char *public) {
+  (void)base;
+  (void)system;
+  (void)public;
+  XML_Parser inner = XML_ExternalEntityParserCreate(of, context, NULL);
+  int result = XML_Parse(inner, "inner", 5, 1);
+  XML_ParserFree(inner);
+  return result;
+}
+
+static void inner_text(void *data, const char *bytes, int length) {
+  printf("%.*s %d\n", length, bytes, data == &first);
+}
+
+static void parse_outside(void) {
+  const char *document =
+      "<!DOCTYPE a [<!ENTITY e SYSTEM 'e'>]><a>before&e;after</a>";
+  XML_ParserReset(parser, NULL);
+  XML_SetUserData(parser, &first);
+  XML_SetCharacterDataHandler(parser, inner_text);
+  XML_SetExternalEntityRefHandler(parser, outside);
+  printf("outside %d\n",
+         XML_Parse(parser, document, (int)strlen(document), 1));
+}
+
 static void parse(const char *document) {
   printf("parsed %d\n",
          XML_Parse(parser, document, (int)strlen(document), 1));
@@ -51,6 +78,7 @@ int main(void) {
   printf("reset %d\n", XML_ParserReset(parser, NULL));
   XML_SetUserData(parser, &first);
   parse("<a>quiet</a>");
+  parse_outside();
   XML_ParserReset(parser, NULL);
   XML_UseParserAsHandlerArg(parser);
   XML_SetCharacterDataHandler(parser, itself);
