@@ -39,7 +39,7 @@ LIBRARIES = {
         ["none 1", "former 1", "last 1", "committed 0", "refused 19",
          "interrupted 9", "closed 0"], ["calls 1, late 0"]),
     "libpng": (
-        "libpng", "object", [], ["wrong 3", "written 1"],
+        "libpng", "object", [], ["made 0, warned 1", "wrong 3", "written 1"],
         ["calls 1, late 0"]),
 }
 
@@ -138,6 +138,10 @@ class Sandbox(unittest.TestCase):
         return {**os.environ, "CBR_GUARD_HISTORY": str(self.history), **more}
 
     def expect_sound(self):
+        # Nothing is in flight any more: nobody has jumped out of a call.
+        self.assertEqual([], self.ask(
+            "SELECT label FROM token_life "
+            "WHERE kind = 'token' AND state = 'ended'"))
         for name in ("violations", "differences in conservation", "events lost"):
             self.assertEqual([("0",)], [
                 (str(row[0]),) for row in self.ask(
@@ -238,6 +242,8 @@ class Guarding(Sandbox):
         self.assertNotIn(": 0", ended.stdout)
         if name == "libcurl":
             self.assertIn(
+                "first: 30000 bytes, headers 1, other 0", ended.stdout)
+            self.assertIn(
                 "copy 0: 1, 30000 bytes, headers 1, other 0", ended.stdout)
         self.expect_sound()
         refused = self.ask(
@@ -283,6 +289,9 @@ class Guarding(Sandbox):
 
     def test_G30_sqlite3(self):
         self.guard("sqlite3")
+        # The registry's own hooks are not in it.
+        self.assertEqual([], self.ask(
+            "SELECT label FROM token_life WHERE label LIKE '%wal%'"))
 
     def test_G30_libpng(self):
         self.guard("libpng")

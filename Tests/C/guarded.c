@@ -27,6 +27,7 @@ enum { PROGRESS, FILTER, CLOSED };
 
 static void __real_set_progress(legacy *object, int (*function)(void *, int),
                                 void *data) {
+  reach(BEFORE_ACT, CBR_NONE);
   __atomic_store_n(&object->progress_data, data, __ATOMIC_RELAXED);
   __atomic_store_n(&object->progress, function, __ATOMIC_RELEASE);
 }
@@ -209,6 +210,59 @@ static void G18_objectAtTheSameAddress(void) {
   legacy_free(&object);
 }
 
+static int born_data;
+
+static void give_birth(legacy *object) {
+  set_progress(object, count, &born_data);
+}
+
+/* G18: and so is one that is made there while the former one dies. */
+static void G18_objectMadeWhileTheFormerDies(void) {
+  legacy object = {0};
+  int data = 0;
+  set_progress(&object, count, &data);
+  void *former = object.progress_data;
+  EQUAL(0, set_closed(&object, give_birth));
+  legacy_free(&object);
+  EQUAL(-7, call_progress(former, 1));
+  EQUAL(7, progress_of(&object));
+  EQUAL(1, born_data);
+  object.closed = NULL;
+  legacy_free(&object);
+  EQUAL(-7, progress_of(&object));
+}
+
+static legacy contended;
+static int slow_data, fast_data;
+
+static void set_slowly(void *unused) {
+  (void)unused;
+  set_progress(&contended, count, &slow_data);
+}
+
+/* Whoever comes last in the library cannot be known: both stay live, until
+ * somebody sets it alone. */
+static void G30_twoSetAtOnce(void) {
+  worker slow;
+  gate stop = GATE(BEFORE_ACT, CBR_NONE, &slow);
+  close_gate(&stop);
+  start(&slow, "slow setter", set_slowly, NULL);
+  await_gate(&stop);
+  set_progress(&contended, count, &fast_data);
+  EQUAL(7, progress_of(&contended));
+  EQUAL(1, fast_data);
+  open_gate(&stop);
+  join(&slow);
+  EQUAL(7, progress_of(&contended));
+  EQUAL(1, slow_data);
+  void *late = contended.progress_data;
+  set_progress(&contended, count, &fast_data);
+  EQUAL(7, progress_of(&contended));
+  legacy_free(&contended);
+  EQUAL(-7, call_progress(late, 1));
+  EQUAL(0, guard_statistics().live_tokens);
+}
+
 /* A call with a token of another callback's is refused: its function has
  * another type. */
 static void C14_tokenOfAnotherCallback(void) {
@@ -277,6 +331,8 @@ int main(void) {
   TEST(G30_settingAgainEndsTheFormer);
   TEST(G30_failedSetterChangesNothing);
   TEST(G18_objectAtTheSameAddress);
+  TEST(G18_objectMadeWhileTheFormerDies);
+  TEST(G30_twoSetAtOnce);
   TEST(C14_tokenOfAnotherCallback);
   TEST(G30_threads);
   return finish();

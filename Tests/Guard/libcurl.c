@@ -62,6 +62,10 @@ static void fetch_by_copy(const char *url) {
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &headers);
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, add);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &body);
+  curl_easy_perform(handle);
+  printf("first: %zu bytes, headers %d, other %zu\n", body, headers > 0,
+         other);
+  body = headers = 0;
   CURL *copy = curl_easy_duphandle(handle);
   curl_easy_cleanup(handle);
   CURLcode code = curl_easy_perform(copy);

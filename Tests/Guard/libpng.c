@@ -56,7 +56,21 @@ static void read_image(void) {
   printf("wrong %d\n", wrongs);
 }
 
+static int warnings;
+
+static void warn(png_structp png, png_const_charp message) {
+  (void)message;
+  warnings += png_get_error_ptr(png) == &warnings;
+}
+
+/* What is called before there is an object: for another version's caller. */
+static void make_wrongly(void) {
+  png_structp png = png_create_read_struct("0.0", &warnings, wrong, warn);
+  printf("made %d, warned %d\n", png != NULL, warnings);
+}
+
 int main(void) {
+  make_wrongly();
   for (int each = 0; each < 3; each++) read_image();
   write_image();
   return subject_tell();
