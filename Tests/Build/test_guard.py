@@ -289,9 +289,29 @@ class Guarding(Sandbox):
 
     def test_G30_sqlite3(self):
         self.guard("sqlite3")
-        # The registry's own hooks are not in it.
-        self.assertEqual([], self.ask(
-            "SELECT label FROM token_life WHERE label LIKE '%wal%'"))
+
+    def test_G30_hooks_of_the_registry_are_its_own(self):
+        self.prepare("sqlite3")
+        self.build_preloaded()
+        self.describe(
+            "#include <callback_registry.h>\n#include <sqlite3.h>\n"
+            "static int f(void *data) { (void)data; return 0; }\n"
+            "int main(void) {\n"
+            "  cbr_registry registry; sqlite3 *base;\n"
+            "  sqlite3_open(\":memory:\", &base);\n"
+            "  sqlite3_commit_hook(base, f, 0);\n"
+            "  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;\n"
+            "  options.history_path = \"its.history\";\n"
+            "  if (cbr_registry_open(&options, &registry)) return 1;\n"
+            "  if (cbr_registry_close(registry, CBR_FOREVER)) return 2;\n"
+            "  return sqlite3_close(base);\n}\n", "its.c")
+        self.compile("-o", self.folder / "its", self.folder / "its.c",
+                     *self.flags)
+        ended = run(self.folder / "its", cwd=self.folder, env=self.environment(
+            LD_PRELOAD=f"{self.folder}/libsubject.so {self.folder}/guard.so"))
+        self.assertEqual((0, ""), (ended.returncode, ended.stderr))
+        self.assertEqual([("sqlite3_commit_hook commit",)], self.ask(
+            "SELECT label FROM token_life WHERE kind = 'token'"))
 
     def test_G30_libpng(self):
         self.guard("libpng")
