@@ -443,7 +443,7 @@ test-model:
 test-examples: $(examples)
 	$(call each,$(abspath $^),--directory build/examples)
 
-test-demo: lib
+test-demo: all
 	$(call each,$(wildcard Examples/*/run.sh))
 
 # With the peers that are installed.
