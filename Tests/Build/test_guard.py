@@ -5,6 +5,7 @@ and what is said of a description with a mistake."""
 
 import os
 import pathlib
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -164,6 +165,23 @@ class Descriptions(Sandbox):
             line[line.index("d.guard"):][:9]
             for line in made.stderr.splitlines() if "unknown" in line])
 
+    def test_G30_any_bytes_are_answered(self):
+        chance = random.Random(30)
+        whole = [each.read_bytes() for each in (ROOT / "Guards").iterdir()]
+        path = self.folder / "d.guard"
+        for _ in range(300):
+            text = bytearray(chance.choice(whole))
+            for _ in range(chance.randrange(1, 9)):
+                begin = chance.randrange(len(text))
+                end = min(len(text), begin + chance.choice((1, 1, 9, 99)))
+                text[begin:end] = chance.choice((
+                    b"", b"(", b")", b",", b"@", b"\n", b" ", b"...", b"*",
+                    bytes([chance.randrange(256)]), bytes(text[begin:end]) * 2))
+            path.write_bytes(text)
+            made = run(COMMAND, "guard", path, errors="replace")
+            self.assertIn(made.returncode, (0, 1, 3), bytes(text))
+            self.assertEqual(made.returncode == 0, made.stderr == "")
+
     def test_G30_command_line(self):
         good = ROOT / "Guards/libuv.guard"
         for words, status in (
@@ -262,6 +280,10 @@ class Guarding(Sandbox):
         preload = str(self.folder / "guard.so")
         self.expect_guarded(name, run(
             plain, *self.words, env=self.environment(LD_PRELOAD=preload)))
+        counted = run(plain, *self.words, env=self.environment(
+            LD_PRELOAD=preload, CBR_GUARD_LEVEL="some"))
+        self.assertIn("late 0", counted.stdout)
+        self.assertIn("CBR_GUARD_LEVEL is none of", counted.stderr)
         off = run(plain, *self.words, env=self.environment(
             LD_PRELOAD=preload, CBR_GUARD="off"))
         self.assertNotIn("late 0", off.stdout)

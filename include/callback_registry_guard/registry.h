@@ -47,9 +47,13 @@ static cbr_registry cbr_guard_open(void) {
   const char *level = secure_getenv("CBR_GUARD_LEVEL");
   options.label = "guard of " CBR_GUARD_LIBRARY;
   options.history_path = secure_getenv("CBR_GUARD_HISTORY");
-  if (level && !strcmp(level, "off")) options.level = CBR_LEVEL_OFF;
-  if (level && !strcmp(level, "lifecycle"))
+  if (level && !strcmp(level, "off"))
+    options.level = CBR_LEVEL_OFF;
+  else if (level && !strcmp(level, "lifecycle"))
     options.level = CBR_LEVEL_LIFECYCLE;
+  else if (level && strcmp(level, "calls"))
+    cbr_guard_say("all calls are recorded",
+                  "CBR_GUARD_LEVEL is none of off, lifecycle and calls");
   if (cbr_registry_open(&options, &registry) != CBR_OK)
     cbr_guard_say("nothing is guarded", cbr_last_error());
   return registry;
