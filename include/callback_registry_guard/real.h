@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of the library itself, and what surrounds a call of them. A part
- * of callback_registry_guard.h.
+ * The functions of the library itself, and what surrounds a call of them. A
+ * part of callback_registry_guard.h.
  */
 #ifndef CALLBACK_REGISTRY_GUARD_REAL_H
 #define CALLBACK_REGISTRY_GUARD_REAL_H
