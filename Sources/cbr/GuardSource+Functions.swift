@@ -86,7 +86,7 @@ extension GuardSource {
           cbr_token guard_token_\(name) = cbr_guard_put(
               &guard_set, slot_\(name), (cbr_function)\(name), \(data));
           guard_\(name) guard_given_\(name) =
-              \(callback.isKeyedByData ? "guard_token_" : "")\(name) \
+              \(given(callback)) \
         ? guard_call_\(name) : \(name);
           (void)guard_token_\(name);
         """)
@@ -110,9 +110,20 @@ extension GuardSource {
       "                   \(Self.success(function)));",
       from: function.success?.line ?? function.prototype.line)
     for direct in description.functions where direct.role == .direct {
-      add("  CBR_GUARD_CALL_REAL(\(direct.name))(\(Self.key(function)));")
+      add("  if (guard_set.is_known)")
+      add("    CBR_GUARD_CALL_REAL(\(direct.name))(\(Self.key(function)));")
     }
     add(Self.returnsResult(function))
+  }
+
+  /// Whether the library is given the trampoline, in C.
+  ///
+  /// One that is found by the object stands in for what could not be registered,
+  /// too.
+  private func given(_ callback: GuardDescription.Callback) -> String {
+    callback.isKeyedByData
+      ? "guard_token_\(callback.name)"
+      : "\(callback.name) && guard_set.is_known"
   }
 
   private mutating func writeEnd(_ function: Function) {

@@ -274,6 +274,25 @@ static void C14_tokenOfAnotherCallback(void) {
   legacy_free(&object);
 }
 
+/* Where the registry has no memory, all goes through as it would without. */
+static void G30_withoutMemory(void) {
+  for (int after = 0; after < 40; after++) {
+    legacy object = {0};
+    int data = 0;
+    cbr_test_fail_allocation(after);
+    CHECK(set_filter(&object, count, &data) == NULL);
+    EQUAL(0, set_closed(&object, count_closed));
+    cbr_test_fail_allocation(-1);
+    closings = 0;
+    EQUAL(5, object.filter(object.filter_data, 5));
+    object.closed(&object);
+    EQUAL(1, data);
+    EQUAL(1, closings);
+    legacy_free(&object);
+  }
+  EQUAL(0, guard_statistics().live_tokens);
+}
+
 static legacy shared_object;
 static int shared_data;
 
@@ -334,6 +353,7 @@ int main(void) {
   TEST(G18_objectMadeWhileTheFormerDies);
   TEST(G30_twoSetAtOnce);
   TEST(C14_tokenOfAnotherCallback);
+  TEST(G30_withoutMemory);
   TEST(G30_threads);
   return finish();
 }

@@ -82,6 +82,16 @@ static void cbr_guard_reopen(cbr_registry forked) {
     (void)cbr_registry_close(opened, CBR_FOREVER);
 }
 
+/* The registry of this process. */
+CBR_GUARD_UNUSED
+static cbr_registry cbr_guard_current_registry(void) {
+  cbr_registry registry =
+      __atomic_load_n(&cbr_guard_registry, __ATOMIC_ACQUIRE);
+  if (cbr_is_live(registry)) return registry;
+  cbr_guard_reopen(registry);
+  return __atomic_load_n(&cbr_guard_registry, __ATOMIC_ACQUIRE);
+}
+
 /* Where an address is: the file that it was loaded from. */
 static const void *cbr_guard_module(const void *address) {
   Dl_info info;

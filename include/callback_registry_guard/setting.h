@@ -23,6 +23,7 @@ typedef struct cbr_guard_set {
   cbr_guard_object *former_pending;
   const char *setter;
   const void *caller;
+  bool is_known; /* false: no memory for it, and all goes through */
   uint32_t count;
   cbr_guard_part parts[CBR_GUARD_PARTS];
 } cbr_guard_set;
@@ -39,12 +40,15 @@ static void cbr_guard_begin(cbr_guard_set *set, const void *address,
   set->caller = caller;
   cbr_guard_is_inside = true;
   if (address) {
-    (void)cbr_guard_know(address);
+    set->is_known = cbr_guard_know(address);
   } else {
     set->created = cbr_guard_create(NULL);
+    set->is_known = set->created != NULL;
     set->former_pending = cbr_guard_pending;
     cbr_guard_pending = set->created;
   }
+  if (!set->is_known)
+    cbr_guard_say("a callback is not guarded", "there is no memory");
   cbr_guard_is_inside = false;
 }
 
@@ -74,19 +78,17 @@ static cbr_guard_object *cbr_guard_of(const cbr_guard_set *set) {
   return object && !object->is_dying ? object : NULL;
 }
 
+/* The owner of what is set; a new one where it could not be made before, has
+ * ended, or was inherited through fork. CBR_NONE: there is no memory. */
 static cbr_owner cbr_guard_owner_of(const cbr_guard_set *set) {
   pthread_rwlock_rdlock(&cbr_guard_lock);
   cbr_guard_object *object = cbr_guard_of(set);
   cbr_owner owner = object ? object->owner : CBR_NONE;
   pthread_rwlock_unlock(&cbr_guard_lock);
-  return owner;
-}
-
-/* A forked child makes owners of its own. */
-static cbr_owner cbr_guard_renew_owner(const cbr_guard_set *set) {
-  cbr_owner owner = cbr_guard_owner(set->address);
+  if (cbr_is_live(owner)) return owner;
+  owner = cbr_guard_owner(set->address);
   pthread_rwlock_wrlock(&cbr_guard_lock);
-  cbr_guard_object *object = cbr_guard_of(set);
+  object = cbr_guard_of(set);
   if (object) object->owner = owner;
   pthread_rwlock_unlock(&cbr_guard_lock);
   return owner;
@@ -99,8 +101,7 @@ static cbr_token cbr_guard_register(const cbr_guard_set *set, uint32_t slot,
   char site[512];
   char label[256];
   cbr_token token = CBR_NONE;
-  cbr_registry registry =
-      __atomic_load_n(&cbr_guard_registry, __ATOMIC_ACQUIRE);
+  cbr_registry registry = cbr_guard_current_registry();
   cbr_registration what = CBR_REGISTRATION_INIT;
   cbr_guard_site(set->caller, site, sizeof(site));
   snprintf(label, sizeof(label), *names[slot] ? "%s %s" : "%s", set->setter,
@@ -112,13 +113,8 @@ static cbr_token cbr_guard_register(const cbr_guard_set *set, uint32_t slot,
   what.line = 0;
   what.type_tag = slot + 1; /* of another signature: refused */
   what.owner = cbr_guard_owner_of(set);
-  cbr_status status = cbr_register(registry, &what, &token);
-  if (status == CBR_E_FORKED) {
-    if (!cbr_is_live(registry)) cbr_guard_reopen(registry);
-    registry = __atomic_load_n(&cbr_guard_registry, __ATOMIC_ACQUIRE);
-    if (what.owner) what.owner = cbr_guard_renew_owner(set);
-    status = cbr_register(registry, &what, &token);
-  }
+  cbr_status status =
+      what.owner ? cbr_register(registry, &what, &token) : CBR_E_NOMEM;
   if (status != CBR_OK)
     cbr_guard_say("a callback is not guarded", cbr_last_error());
   return token;
@@ -131,7 +127,7 @@ static cbr_token cbr_guard_put_cell(cbr_guard_set *set, uint32_t slot,
   CBR_GUARD_KEEPS_ERRNO;
   cbr_guard_part *part = &set->parts[set->count++];
   cbr_guard_is_inside = true;
-  if (made.called)
+  if (made.called && set->is_known)
     made.token = cbr_guard_register(set, slot, made.called, made.data);
   cbr_guard_is_inside = false;
   part->slot = slot;
