@@ -107,8 +107,11 @@ install: all
 	install -D -m 755 -t $(root)/bin build/bin/cbr
 	install -D -m 644 -t $(root)/share/man/man1 packaging/cbr.1
 	install -D -m 644 -t $(root)/share/callbackregistry packaging/verify.sql
-	install -D -m 644 -t $(root)/include \
-	  include/callback_registry.h include/callback_registry.hpp
+	install -D -m 644 -t $(root)/share/callbackregistry/guards \
+	  Guards/*.guard
+	install -D -m 644 -t $(root)/include $(wildcard include/*.h include/*.hpp)
+	install -D -m 644 -t $(root)/include/callback_registry_guard \
+	  include/callback_registry_guard/*.h
 	install -D -m 644 -t $(root)/lib build/lib/$(real_name) \
 	  build/lib/libcallbackregistry.a
 	ln -sf $(real_name) $(root)/lib/$(soname)
@@ -120,11 +123,12 @@ install: all
 uninstall:
 	rm -f $(root)/bin/cbr $(root)/share/man/man1/cbr.1 \
 	  $(root)/share/callbackregistry/verify.sql \
-	  $(root)/include/callback_registry.h \
-	  $(root)/include/callback_registry.hpp \
+	  $(patsubst %,$(root)/%,$(wildcard include/*.h include/*.hpp)) \
 	  $(root)/lib/$(real_name) $(root)/lib/$(soname) \
 	  $(root)/lib/libcallbackregistry.so $(root)/lib/libcallbackregistry.a \
 	  $(root)/lib/pkgconfig/callbackregistry.pc
+	rm -rf $(root)/share/callbackregistry/guards \
+	  $(root)/include/callback_registry_guard
 
 clean:
 	rm -rf build .build .build-c
@@ -170,7 +174,7 @@ compare-foundation:
 counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
-test_parts := test-build test-command test-documentation \
+test_parts := test-build test-command test-guard test-documentation \
   test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
   test-swift test-swift-fallback test-swift-tsan test-swift-asan \
@@ -200,6 +204,11 @@ test-command: all
 	$(part) python3 Tests/Build/test_command.py
 	$(part) python3 Tests/Build/test_verify.py
 	$(part) python3 Tests/Build/test_seal.py
+
+# Guards of libraries that cannot be changed, and programs under them.
+test-guard: all
+	$(part) python3 Tests/Build/test_guard.py
+	$(part) python3 Tests/Build/test_guarded_programs.py
 
 # That the documents say what is so.
 test-documentation: lib build/bin/cbr
@@ -434,7 +443,7 @@ test-model:
 test-examples: $(examples)
 	$(call each,$(abspath $^),--directory build/examples)
 
-test-demo: lib
+test-demo: all
 	$(call each,$(wildcard Examples/*/run.sh))
 
 # With the peers that are installed.

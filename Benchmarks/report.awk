@@ -298,6 +298,12 @@ function print_history_verdict(    key, part) {
   at_least_rate("verify.sql", value["verify by verify.sql"], 2e6)
 }
 
+function at_least_share(name, key, share) {
+  if (!(key in to_base)) return unknown(name, "≥ " percent(share))
+  target(name, "≥ " percent(share), percent(1 / to_base[key]),
+    1 / to_base[key] >= share)
+}
+
 function unknown(name, limit) {
   row(name "|" limit "||NOT MEASURED")
   unknown_count++
@@ -364,6 +370,8 @@ function print_verdict(    missing, ns) {
     "enter+leave, few")
   at_most_growth("... cbr_is_live", "cbr_is_live, few")
   at_most_growth("... invalidate+register", "invalidate+register, few")
+  at_least_share("throughput of a guarded transfer",
+    "guarded" SUBSEP "... guarded, with each call in the history", 0.98)
   print_history_verdict()
   print_table()
   print "\n" met_count + 0 " met, " missed_count + 0 " missed, " \
@@ -406,6 +414,7 @@ END {
   print_verify()
   print_group("queue", "Queues: a message, posted and delivered", "to the bare call")
   print_group("session", "Sessions: a task of 1 000 data events", "to history off")
+  print_group("guarded", "A guarded transfer", "to plain")
   print_group("peer calls", "Peers: a call", "to ours")
   print_group("peer threads", "Peers: two threads", "to one thread")
   print_group("peer lifetimes", "Peers: making and ending", "to ours")

@@ -36,6 +36,7 @@ skipped=()
 peers=()
 recorders=()
 loops=()
+transfers=()
 # What a run that was interrupted has left.
 rm -rf "$out"/cbr-bench.*
 
@@ -139,6 +140,21 @@ build_ours() {
   done
   build queue.o $CC -O2 -g $warnings -c queue.c $flags
   build queue $CC "$out/queue.o" "${harness[@]}" $flags -lpthread
+}
+
+# A transfer with libcurl's guard linked in.
+build_guarded() {
+  "$BENCH_CBR" guard ../Guards/libcurl.guard -o "$out/guard.c" &&
+    $CC -O2 -g -DCURL_DISABLE_TYPECHECK $warnings guarded.c \
+      "${harness[@]}" -x c -fexceptions -DCBR_GUARD_WRAP "$out/guard.c" \
+      -x none $("$BENCH_CBR" guard --wrap ../Guards/libcurl.guard) \
+      $(pkg-config --cflags --libs libcurl) $flags -lpthread "$@"
+}
+
+build_curl() {
+  local group="guarded"
+  if has libcurl; then add_peer transfers guarded "libcurl's guard" build_guarded
+  else without libcurl libcurl4-openssl-dev; fi
 }
 
 cxx() {
@@ -303,6 +319,7 @@ run_all() {
   if [ ${#loops[@]} = 0 ]; then run queue; fi
   run session
   local name
+  for name in "${transfers[@]}"; do run "$name"; done
   for name in "${loops[@]}"; do run "$name"; done
   for name in record ingest recovery retention verify; do run $name; done
   for name in "${peers[@]}"; do run "$name"; done
@@ -314,6 +331,7 @@ build_ours
 build_history
 build_peers
 build_loops
+build_curl
 build_recorders
 run_all > "$out/lines.txt"
 awk -f report.awk "$out/lines.txt" | tee "$out/report.md"

@@ -1346,6 +1346,32 @@ cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
        cbr_last_(&cbr_now))                                            \
   (result) = (CBR_FUNCTION_CAST_(type, cbr_now.function)) arguments
 
+#if defined(__GNUC__)
+/* Declares an owner that ends with the scope it is declared in, however that
+ * is left but by longjmp, as cbr_invalidate_wait does with CBR_FOREVER:
+ *   CBR_SCOPED_OWNER(owner, registry, "what is in this block");
+ * It is CBR_NONE when it could not be made, and cbr_last_error says why: then
+ * what is registered on it belongs to the registry, so look. Declare it after
+ * what its callbacks use. */
+#define CBR_SCOPED_OWNER(name, registry, label)             \
+  __attribute__((cleanup(cbr_end_scope_))) cbr_owner name = \
+      cbr_owner_here_((registry), (label))
+
+static inline cbr_owner cbr_owner_here_(cbr_registry registry,
+                                        const char *label) {
+  cbr_owner owner;
+  cbr_status status = cbr_owner_create(registry, label, &owner);
+  return status == CBR_OK ? owner : CBR_NONE;
+}
+
+static inline void cbr_end_scope_(const cbr_owner *owner) {
+  cbr_status status = CBR_OK;
+  if (*owner != CBR_NONE)
+    status = cbr_invalidate_wait(*owner, CBR_REASON_ENDED, CBR_FOREVER);
+  (void)status;
+}
+#endif
+
 static inline cbr_status cbr_register_here_(
     cbr_registry registry, const char *label, cbr_function function,
     void *context, cbr_destroy destroy, cbr_owner owner, uint32_t line,

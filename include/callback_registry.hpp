@@ -26,13 +26,13 @@
 //   is a function R (*)(void *context, A...), and its signature makes a type
 //   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
 //   what is another one.
-// Wrappers.  registry, owner, registration, slot, signal, connection, queue,
-//   delegate, session and completion own one handle each, can be moved and not
-//   copied, and convert to the handle, so that every function of the C header
-//   takes them. Like std::unique_ptr, a wrapper is not changed by one thread
-//   while another uses it; the handle that it holds is for any, and so are a
-//   signal's connect and emit, a slot's set, token and call, and a queue's
-//   post.
+// Wrappers.  registry, owner, living, registration, slot, signal, connection,
+//   queue, delegate, session and completion own one handle each, can be moved
+//   (but for living) and not copied, and convert to the handle, so that every
+//   function of the C header takes them. Like std::unique_ptr, a wrapper is
+//   not changed by one thread while another uses it; the handle that it holds
+//   is for any, and so are a signal's connect and emit, a slot's set, token and
+//   call, and a queue's post.
 // Destructors.  They end their handle and wait without limit for what is
 //   running on other threads. A destructor cannot say CBR_DEFERRED or
 //   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first. Those
@@ -547,6 +547,43 @@ class owner : public detail::owned<cbr_invalidate_wait> {
                  std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
     return finish(reason, timeout_ns);
   }
+};
+
+// The owner of the object that this is a member of (G18): others register on
+// cbr_owner_for_object(registry, the object), and all that ends when it does.
+//
+//   class window {
+//     ...                        what callbacks use
+//     cbr::living living{this};  the last member: it is destroyed first
+//   };
+//   cbr::check(it.living.begin(registry, "window"));
+//
+// There is no base class for this: what callbacks use would be destroyed
+// before it. For the same reason a class that others derive from ends it
+// itself, in the destructor of the last. A copy is another object, and a
+// member of this kind cannot be copied or moved: write your constructors.
+class living : public detail::owned<cbr_invalidate_wait> {
+ public:
+  explicit living(const void *object) noexcept : object_(object) {}
+  living(living &&) = delete;
+  ~living() { end(); }
+
+  // As cbr_owner_for_object.
+  [[nodiscard]] cbr_status begin(cbr_registry registry, const char *label) {
+    cbr_owner found;
+    cbr_status status =
+        cbr_owner_for_object(registry, object_, label, &found);
+    if (status == CBR_OK && found != *this) adopt(found);
+    return status;
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(CBR_REASON_OBJECT_DIED, timeout_ns);
+  }
+
+ private:
+  const void *object_;
 };
 
 // What a registration says of itself. A label alone will do, and the rest is

@@ -52,6 +52,7 @@ enum Command {
       seal PATH             have its blocks sealed from the next one on
       snapshot PATH COPY    copy a history into one file, which nobody writes
       salvage PATH COPY     copy what can be read of a damaged history
+      guard DESCRIPTION     write a guard in C for a library's callbacks
       version               say which version this is
     """
 
@@ -79,6 +80,7 @@ enum Command {
     case "seal": try seal(arguments)
     case "snapshot": try snapshot(arguments)
     case "salvage": try salvage(arguments)
+    case "guard": try makeGuard(arguments)
     case "version", "--version": version()
     case "help", "--help", "-h": help()
     default: throw Problem(sentence: usage, ending: .usage)

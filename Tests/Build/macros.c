@@ -36,6 +36,9 @@ int use_every_macro(void) {
     CBR_CALL_RESULT(result, token, int (*)(void *, int),
                     (cbr_now.context, 2));
 
+  CBR_SCOPED_OWNER(owner, registry, "scope");
+  if (owner == CBR_NONE) return -1;
+
   cbr_registration registration = CBR_REGISTRATION_INIT;
   registration.function = CBR_FUNCTION_CAST_(cbr_function, add);
   if (cbr_register(registry, &registration, &token) != CBR_OK) return -1;

@@ -415,6 +415,12 @@ class Packaging(Case):
             "usr/bin/cbr",
             "usr/include/callback_registry.h",
             "usr/include/callback_registry.hpp",
+            "usr/include/callback_registry_glib.h",
+            "usr/include/callback_registry_guard.h",
+            *(f"usr/include/callback_registry_guard/{each}.h" for each in (
+                "calls", "objects", "options", "real", "registry", "setting")),
+            *(f"usr/share/callbackregistry/guards/{each}.guard" for each in (
+                "glib", "libcurl", "libexpat", "libpng", "libuv", "sqlite3")),
             "usr/lib/libcallbackregistry.a",
             "usr/lib/libcallbackregistry.so",
             "usr/lib/libcallbackregistry.so.0",

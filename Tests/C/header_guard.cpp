@@ -486,7 +486,64 @@ static void sites_and_errors() {
   EXPECT(statistics.live_tokens == 0);
 }
 
+// An object with an owner that ends before its other members do (G18).
+struct window {
+  explicit window(bool &is_open) : open(is_open) { open = true; }
+  ~window() { EXPECT(living.end() == CBR_OK); }
+  struct frame {
+    bool &open;
+    explicit frame(bool &it) : open(it) {}
+    ~frame() { open = false; }
+  };
+  bool &open;
+  frame its_frame{open};
+  cbr::living living{this};
+};
+
+void living_objects() {
+  cbr::registry registry;
+  EXPECT(registry.open() == CBR_OK);
+  bool open = false;
+  cbr_token token = CBR_NONE;
+  std::atomic<bool> inside{false};
+  std::thread caller;
+  {
+    window it(open);
+    EXPECT(it.living.begin(registry, "window") == CBR_OK);
+    EXPECT(it.living.begin(registry, "window") == CBR_OK);
+    cbr_owner owner;
+    EXPECT(cbr_owner_for_object(registry, &it, "window", &owner) == CBR_OK);
+    EXPECT(owner == it.living);
+    cbr::registration drawn;
+    EXPECT(drawn.bind<void()>(registry, {"draw", owner}, [&] {
+             inside = true;
+             while (cbr_is_live(token)) std::this_thread::yield();
+             for (int each = 0; each < 1000; ++each) std::this_thread::yield();
+             EXPECT(open);  // its members are there until this returns
+           }) == CBR_OK);
+    token = drawn.release();
+    caller = std::thread([&] { cbr::call<void()>(token); });
+    while (!inside) std::this_thread::yield();
+  }
+  caller.join();
+  EXPECT(!open);
+  EXPECT(cbr::call<void()>(token).status == CBR_E_STALE);
+
+  // A new object at the same address is another one.
+  alignas(cbr::living) unsigned char room[sizeof(cbr::living)];
+  cbr_owner former = CBR_NONE;
+  for (int each = 0; each < 2; ++each) {
+    auto *living = new (room) cbr::living(room);
+    EXPECT(living->begin(registry, "again") == CBR_OK);
+    EXPECT(*living != former);
+    former = *living;
+    living->~living();
+    EXPECT(!cbr_is_live(former));
+  }
+}
+
 int main() {
+  living_objects();
   typed_calls();
   tokens_of_c_code();
   exceptions_leave();
