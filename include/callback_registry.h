@@ -49,8 +49,8 @@
  * Callbacks.  Every function may be called from inside any callback, destroy
  *   or visitor, on its own handle or any other (G12). The library holds no
  *   lock while it runs any of your functions (G13).
- * Signals.  Only cbr_is_live, cbr_status_name, cbr_status_text and cbr_version
- *   are async-signal-safe.
+ * Signals.  Only cbr_is_live, cbr_status_name, cbr_status_text, cbr_version,
+ *   cbr_cookie and cbr_from_cookie are async-signal-safe.
  * Exceptions.  No C++ exception may leave a destroy or a visitor: the library
  *   is called between you and them, and the program would be terminated.
  *   Exceptions out of a callback are between you and the callback; the guard
@@ -1239,6 +1239,24 @@ cbr_status cbr_completion_create(cbr_registry registry,
  * CBR_E_STALE it has ended; CBR_E_KIND the reply is of a task. */
 cbr_status cbr_completion_send(cbr_reply completion, int error, void *value);
 
+/* ------------------------------------------------------------- Cookies -- */
+
+/* For code that cannot be changed and takes a function and a void *: give it
+ * the token as the pointer, and as the function a trampoline (CBR_TRAMPOLINE
+ * makes one). A late call then finds a number that is compared and never
+ * followed. */
+
+/* Returns a token as a pointer, which points at nothing and is not to be
+ * followed; CBR_NONE is NULL. Any value may be given.
+ * Threads: any; async-signal-safe. */
+void *cbr_cookie(cbr_token token);
+
+/* Returns the token that a pointer stands for. Of any other pointer, dangling
+ * ones included, it returns a number that every function answers with a
+ * status (G1): the pointer is not followed.
+ * Threads: any; async-signal-safe. */
+cbr_token cbr_from_cookie(const void *cookie);
+
 /* -------------------------------------------------------------- History -- */
 
 /* Sets how much a registry (and every token in it) or one token writes to the
@@ -1296,6 +1314,80 @@ cbr_status cbr_audit_flush(cbr_registry registry, uint32_t level,
   for (cbr_call cbr_now = CBR_CALL_INIT; cbr_next_(&cbr_now, (token)); \
        cbr_last_(&cbr_now))                                            \
   (result) = (CBR_FUNCTION_CAST_(type, cbr_now.function)) arguments
+
+/* Defines a trampoline, for an interface that takes a function and a void *:
+ *   CBR_TRAMPOLINE(on_bytes, size_t, 0,
+ *                  (char *bytes, size_t size, size_t count, void *cookie),
+ *                  cookie, (bytes, size, count, cbr_now.context))
+ *   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+ *   curl_easy_setopt(curl, CURLOPT_WRITEDATA, cbr_cookie(token));
+ *   name        a static function of this name is defined; inline or extern
+ *               "C" may stand before the macro
+ *   result      what it returns
+ *   otherwise   what it returns when the token is not called (G29). In
+ *               parentheses where it has a comma: ((struct pair){0, 1})
+ *   parameters  with their names, in parentheses
+ *   cookie      an expression of the parameters: what cbr_cookie gave
+ *   arguments   for the token's function, in parentheses; cbr_now is the
+ *               cbr_call, and cbr_now.context the context
+ * The token's function must have the same type as the trampoline. As of
+ * cbr_enter, each refusal is recorded with the registration that the token
+ * once named; and a trampoline may be called where cbr_enter may. Neither
+ * longjmp nor an exception leaves the call; cbr::trampoline of
+ * callback_registry.hpp does after an exception. */
+#define CBR_TRAMPOLINE(name, result, otherwise, parameters, cookie, \
+                       arguments)                                   \
+  static result name parameters {                                   \
+    cbr_call cbr_now = CBR_CALL_INIT;                               \
+    if (cbr_enter(cbr_from_cookie(cookie), &cbr_now) != CBR_OK)     \
+      return otherwise;                                             \
+    result cbr_result =                                             \
+        (CBR_FUNCTION_CAST_(result (*) parameters,                  \
+                            cbr_now.function)) arguments;           \
+    (void)cbr_leave(&cbr_now);                                      \
+    return cbr_result;                                              \
+  }
+
+/* The same of a trampoline that returns nothing. */
+#define CBR_TRAMPOLINE_VOID(name, parameters, cookie, arguments) \
+  static void name parameters {                                  \
+    cbr_call cbr_now = CBR_CALL_INIT;                            \
+    if (cbr_enter(cbr_from_cookie(cookie), &cbr_now) != CBR_OK)  \
+      return;                                                    \
+    (CBR_FUNCTION_CAST_(void (*) parameters,                     \
+                        cbr_now.function)) arguments;            \
+    (void)cbr_leave(&cbr_now);                                   \
+  }
+
+/* Trampolines for common shapes; the token's function must have that type.
+ * What each returns when the token is not called stands beside it.
+ *   cbr_trampoline_notice   nothing: timers, idle work, clean-up
+ *   cbr_trampoline_event    nothing: an object and what was given for it, as
+ *                           GLib's signals
+ *   cbr_trampoline_start    NULL: pthread_create, and others that return a
+ *                           pointer
+ *   cbr_trampoline_step     0: whatever returns an int and has no arguments
+ *   cbr_trampoline_compare  0: qsort_r, whose elements are then all equal
+ *   cbr_trampoline_bytes    0: libcurl's write and read functions, whose
+ *                           transfer ends then
+ *   cbr_trampoline_row      1: sqlite3_exec, which aborts then */
+inline CBR_TRAMPOLINE_VOID(cbr_trampoline_notice, (void *cookie), cookie,
+                           (cbr_now.context))
+inline CBR_TRAMPOLINE_VOID(cbr_trampoline_event, (void *object, void *cookie),
+                           cookie, (object, cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_start, void *, NULL, (void *cookie),
+                      cookie, (cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_step, int, 0, (void *cookie), cookie,
+                      (cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_compare, int, 0,
+                      (const void *left, const void *right, void *cookie),
+                      cookie, (left, right, cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_bytes, size_t, 0,
+                      (char *bytes, size_t size, size_t count, void *cookie),
+                      cookie, (bytes, size, count, cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_row, int, 1,
+                      (void *cookie, int count, char **values, char **names),
+                      cookie, (cbr_now.context, count, values, names))
 
 static inline cbr_status cbr_register_here_(
     cbr_registry registry, const char *label, cbr_function function,

@@ -402,6 +402,13 @@ class [[nodiscard]] guard {
     return static_cast<T *>(call_.context);
   }
 
+  // The function of the call in flight, as a pointer of this type, which is
+  // believed; NULL when there is no call in flight.
+  template <class Function>
+  Function function() const noexcept {
+    return CBR_FUNCTION_CAST_(Function, call_.function);
+  }
+
   // Calls the function with the context and these arguments, or does nothing
   // when there is no call in flight. The signature is believed: it must be
   // the one that was registered.
@@ -437,6 +444,66 @@ auto call(cbr_token token, Arguments &&...arguments) {
   return guard(token, type_tag<Signature>)
       .template call<Signature>(std::forward<Arguments>(arguments)...);
 }
+
+// --------------------------------------------------------- Trampolines --
+
+namespace detail {
+
+template <class Signature, std::size_t Cookie, auto... Otherwise>
+struct trampoline;
+
+template <class R, class... A, std::size_t Cookie, auto... Otherwise>
+struct trampoline<R(A...), Cookie, Otherwise...> {
+  static_assert(Cookie < sizeof...(A), "there is no such parameter");
+  static_assert(sizeof...(Otherwise) <= 1, "there is one default answer");
+  using cookie = std::tuple_element_t<Cookie, std::tuple<A...>>;
+  static_assert(std::is_same_v<cookie, void *> ||
+                    std::is_same_v<cookie, const void *>,
+                "the cookie is a void * or a const void *");
+
+  static R call(A... arguments) {
+    const cbr_token token = cbr_from_cookie(
+        std::get<Cookie>(std::forward_as_tuple(arguments...)));
+    if (guard guarded{token})
+      return forward(guarded, std::index_sequence_for<A...>{},
+                     std::forward<A>(arguments)...);
+    if constexpr (sizeof...(Otherwise) == 1)
+      return static_cast<R>((Otherwise, ...));
+    else if constexpr (!std::is_void_v<R>)
+      return R{};
+  }
+
+ private:
+  template <std::size_t... Places>
+  static R forward(const guard &guarded, std::index_sequence<Places...>,
+                   A... arguments) {
+    return guarded.function<R (*)(A...)>()(
+        argument<Places>(guarded, std::forward<A>(arguments))...);
+  }
+
+  template <std::size_t Place, class T>
+  static decltype(auto) argument(const guard &guarded, T &&given) {
+    if constexpr (Place == Cookie)
+      return static_cast<cookie>(guarded.context<void>());
+    else
+      return std::forward<T>(given);
+  }
+};
+
+}  // namespace detail
+
+// A function for an interface that takes a function and a void *, as
+// CBR_TRAMPOLINE defines one (G29); the call is left by exceptions, too.
+//   Signature  its type, which is that of the token's function as well
+//   Cookie     which parameter the cookie is, from 0
+//   Otherwise  what it returns when the token is not called; nothing: R{}
+//
+//   qsort_r(all, count, size,
+//           cbr::trampoline<int(const void *, const void *, void *), 2>,
+//           cbr_cookie(token));
+template <class Signature, std::size_t Cookie, auto... Otherwise>
+inline constexpr Signature *trampoline =
+    &detail::trampoline<Signature, Cookie, Otherwise...>::call;
 
 // ------------------------------------------------------------- Owning --
 

@@ -21,6 +21,15 @@ static cbr_disposition hear(void *context, void *argument) {
   return argument == NULL ? CBR_CONTINUE : CBR_STOP;
 }
 
+struct pair {
+  int first, second;
+};
+
+CBR_TRAMPOLINE(add_later, int, -1, (void *cookie, int number), cookie,
+               (cbr_now.context, number))
+CBR_TRAMPOLINE_VOID(tell_later, (const struct pair *what, void *cookie),
+                    cookie, (what, cbr_now.context))
+
 int use_every_macro(void) {
   cbr_registry registry = CBR_NONE;
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
@@ -35,6 +44,10 @@ int use_every_macro(void) {
   if (result == 0)
     CBR_CALL_RESULT(result, token, int (*)(void *, int),
                     (cbr_now.context, 2));
+
+  result += add_later(cbr_cookie(token), 3);
+  struct pair pair = {1, 2};
+  tell_later(&pair, cbr_cookie(CBR_NONE));
 
   cbr_registration registration = CBR_REGISTRATION_INIT;
   registration.function = CBR_FUNCTION_CAST_(cbr_function, add);

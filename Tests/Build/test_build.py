@@ -245,7 +245,8 @@ class Headers(Case):
     def test_cxx_wrappers(self):
         # Checked as they are used: a template that is not says little.
         for name in ("Examples/quickstart.cpp", "Tests/C/header_guard.cpp",
-                     "Tests/C/header_signals.cpp"):
+                     "Tests/C/header_signals.cpp",
+                     "Tests/C/header_trampolines.cpp"):
             self.check_cxx((ROOT / name).read_text())
 
 

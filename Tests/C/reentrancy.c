@@ -397,6 +397,7 @@ static cbr_status try_texts(enum subject subject) {
   CHECK(strcmp(cbr_status_name(CBR_E_STALE), "CBR_E_STALE") == 0);
   CHECK(cbr_status_text(CBR_E_STALE)[0] != 0);
   CHECK(cbr_last_error() != NULL);
+  CHECK(cbr_from_cookie(cbr_cookie(scene.own)) == scene.own);
   return CBR_OK;
 }
 
