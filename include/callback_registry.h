@@ -1349,7 +1349,7 @@ typedef struct cbr_signature {
  *   out        receives the thunk, a handle of kind CBR_KIND_THUNK
  * CBR_OK; CBR_E_INVALID the signature is wrong (cbr_last_error names the
  * argument); CBR_E_UNSUPPORTED an argument or the result is a long double, a
- * complex number or variadic, has too many fields (254) or nests them too
+ * complex number or variadic, has too many fields (some 250) or nests them too
  * deeply (8), or there are too many; or the system or processor is one that
  * lets no program make code; CBR_E_INTERFACE the token has an interface,
  * another type tag, or is a signal's; CBR_E_STALE, CBR_E_FOREIGN,

@@ -49,6 +49,7 @@ package enum Hook: Int32 {
   case messageTaken = 38
   case deliveryEnding = 39
   case messageDropped = 40
+  case thunkPinned = 41
 
   @inline(__always)
   package func reached(_ handle: UInt64) {

@@ -180,7 +180,9 @@ private struct SignatureReader {
     case RefusedType.complex:
       throw unsupported(part, " is a complex number")
     case RefusedType.variadic:
-      throw unsupported(part, " is variadic")
+      throw fail(.unsupported, part) { text in
+        text.append(" is variadic; describe what is passed there")
+      }
     default:
       if type.kind > UInt32(CBR_CODE_STRUCT) {
         throw fail(.invalid, part) { text in

@@ -29,6 +29,7 @@ package enum ThunkCalls {
       _ = thread.fail(.noMemory, about: thunk)
       return false
     }
+    Hook.thunkPinned.reached(thunk)
     cbr_light_fence()
     guard slot.pointee.word.load(ordering: .acquiring) == thunk,
       let record = slot.thunkRecord
