@@ -54,7 +54,7 @@ let package = Package(
       name: "CallbackRegistryTests",
       dependencies: [
         "CallbackRegistry", "CInterop", "CCallbackRegistry", "CInterchange",
-        "CSQLite",
+        "CPlatform", "CSQLite",
       ],
       swiftSettings: hooks),
   ],

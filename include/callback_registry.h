@@ -1325,8 +1325,8 @@ typedef struct cbr_signature {
   uint32_t count;            /* of them; at most 32 */
   int32_t context;           /* CBR_CONTEXT_..., or which argument of the
                                 token's function it is, from 0 */
-  const void *otherwise;     /* a value of the result's type: the default, which
-                                is returned when nothing is called; NULL: of
+  const void *otherwise;     /* a value of the result's type: the default,
+                                returned when nothing is called; NULL: of
                                 zeros */
   const char *label;         /* at most 255 bytes; NULL: the token's */
   uint64_t type_tag;         /* of the token; 0: it has none */

@@ -24,7 +24,7 @@
 //   is a function R (*)(void *context, A...), and its signature makes a type
 //   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
 //   what is another one.
-// Wrappers.  registry, owner, registration, slot, signal and connection own
+// Wrappers.  registry, owner, registration, slot, signal, connection, thunk own
 //   one handle each, can be moved and not copied, and convert to the handle,
 //   so that every function of the C header takes them. Like std::unique_ptr,
 //   a wrapper is not changed by one thread while another uses it; the handle
@@ -975,6 +975,162 @@ class [[nodiscard]] blocked {
  private:
   cbr_handle handle_;
   cbr_status status_;
+};
+
+// ------------------------------------------------------------- Thunks --
+
+// The fields of a structure that thunks take or return by value; an array in
+// it is as many fields.
+//
+//   template <>
+//   struct cbr::fields<point> : cbr::field_list<double, double> {};
+template <class T>
+struct fields;
+
+namespace detail {
+
+template <class T>
+constexpr cbr_type_kind type_kind() {
+  if constexpr (std::is_void_v<T>)
+    return CBR_TYPE_VOID;
+  else if constexpr (std::is_pointer_v<T> || std::is_reference_v<T>)
+    return CBR_TYPE_POINTER;
+  else if constexpr (std::is_same_v<T, bool>)
+    return CBR_TYPE_BOOL;
+  else if constexpr (std::is_same_v<T, float>)
+    return CBR_TYPE_FLOAT;
+  else if constexpr (std::is_same_v<T, double>)
+    return CBR_TYPE_DOUBLE;
+  else if constexpr (std::is_enum_v<T>)
+    return type_kind<std::underlying_type_t<T>>();
+  else if constexpr (!std::is_integral_v<T>)
+    return CBR_TYPE_STRUCT;
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? CBR_TYPE_INT8 : CBR_TYPE_UINT8;
+  else if constexpr (sizeof(T) == 2)
+    return std::is_signed_v<T> ? CBR_TYPE_INT16 : CBR_TYPE_UINT16;
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? CBR_TYPE_INT32 : CBR_TYPE_UINT32;
+  else
+    return std::is_signed_v<T> ? CBR_TYPE_INT64 : CBR_TYPE_UINT64;
+}
+
+// The size of a structure of such fields.
+template <class... F>
+constexpr std::size_t size_of_fields() {
+  std::size_t size = 0, align = 1;
+  ((size = (size + alignof(F) - 1) / alignof(F) * alignof(F) + sizeof(F),
+    align = alignof(F) > align ? alignof(F) : align),
+   ...);
+  return (size + align - 1) / align * align;
+}
+
+// A type as cbr_signature has it.
+template <class T>
+constexpr cbr_type described() {
+  static_assert(std::is_reference_v<T> || std::is_void_v<T> ||
+                    std::is_trivially_copyable_v<T>,
+                "C code cannot pass this by value");
+  static_assert(!std::is_floating_point_v<T> || one_of<T, float, double>,
+                "a long double cannot be passed to a thunk");
+  constexpr cbr_type_kind kind = type_kind<T>();
+  if constexpr (kind == CBR_TYPE_STRUCT) {
+    static_assert(sizeof(T) == fields<T>::size,
+                  "cbr::fields of this structure are not its own");
+    return {kind, fields<T>::count, fields<T>::types};
+  } else {
+    if constexpr (std::is_integral_v<T>)
+      static_assert(sizeof(T) <= 8, "an integer of more than 64 bits");
+    return {kind, 0, nullptr};
+  }
+}
+
+template <class Signature>
+struct described_signature;
+
+template <class R, class... A>
+struct described_signature<R(A...)> {
+  // One more, since there may be none.
+  static constexpr cbr_type arguments[] = {
+      described<std::remove_cv_t<A>>()..., {}};
+
+  static cbr_signature make() noexcept {
+    cbr_signature made = CBR_SIGNATURE_INIT;
+    made.result = described<std::remove_cv_t<R>>();
+    made.arguments = arguments;
+    made.count = sizeof...(A);
+    made.type_tag = type_tag<R(A...)>;
+    return made;
+  }
+};
+
+}  // namespace detail
+
+template <class... F>
+struct field_list {
+  static constexpr cbr_type types[] = {detail::described<F>()...};
+  static constexpr std::uint32_t count = sizeof...(F);
+  static constexpr std::size_t size = detail::size_of_fields<F...>();
+};
+
+// A plain C function that calls a callable, and may be called for ever (G29).
+//
+//   cbr::registration callback;
+//   cbr::check(callback.bind<int(int)>(registry, "twice", twice));
+//   cbr::thunk thunk;
+//   cbr::check(thunk.create_or<int(int)>(registry, callback, -1));
+//   old_code_set(thunk.function<int(int)>());
+//
+// No exception may leave a callable that is called by a thunk.
+class thunk : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // Makes a thunk of a token that was bound to a callable of this signature;
+  // it returns zeros when nothing is called. As cbr_thunk_create; a thunk that
+  // the wrapper held is ended.
+  template <class Signature>
+  [[nodiscard]] cbr_status create(cbr_registry registry, cbr_token token,
+                                  std::uint32_t line = __builtin_LINE(),
+                                  const char *file = __builtin_FILE()) {
+    return add<Signature>(registry, token, nullptr, line, file);
+  }
+
+  // The same of one that returns this when nothing is called.
+  template <class Signature>
+  [[nodiscard]] cbr_status create_or(
+      cbr_registry registry, cbr_token token,
+      const typename detail::signature<Signature>::result &otherwise,
+      std::uint32_t line = __builtin_LINE(),
+      const char *file = __builtin_FILE()) {
+    return add<Signature>(registry, token, &otherwise, line, file);
+  }
+
+  // Its address, which the wrapper's end leaves as it is; NULL when the thunk
+  // is dead. The signature is believed.
+  template <class Signature>
+  Signature *function() const noexcept {
+    return CBR_FUNCTION_CAST_(Signature *, cbr_thunk_function(*this));
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+
+ private:
+  template <class Signature>
+  cbr_status add(cbr_registry registry, cbr_token token,
+                 const void *otherwise, std::uint32_t line,
+                 const char *file) {
+    cbr_signature what = detail::described_signature<Signature>::make();
+    what.otherwise = otherwise;
+    what.line = line;
+    what.file = file;
+    cbr_thunk created;
+    cbr_status status = cbr_thunk_create(registry, token, &what, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
+  }
 };
 
 // ------------------------------------------------------------ Looking --

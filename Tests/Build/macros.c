@@ -65,6 +65,12 @@ int use_every_macro(void) {
   cbr_emission emission = CBR_EMISSION_INIT;
   (void)cbr_emit(signal, NULL, &emission);
 
+  cbr_signature signature = CBR_SIGNATURE_INIT;
+  signature.result.kind = CBR_TYPE_LONG;
+  cbr_thunk thunk;
+  if (cbr_thunk_create(registry, token, &signature, &thunk) != CBR_OK)
+    return -1;
+
   cbr_session_options session_options = CBR_SESSION_OPTIONS_INIT;
   session_options.delegate = token;
   cbr_session session;

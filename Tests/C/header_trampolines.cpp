@@ -2,6 +2,7 @@
 //
 // Trampolines of the C++ layer: any signature, wherever the cookie is; what
 // they return when the token is dead; exceptions leave the call (G29, H9).
+// Thunks of callables, described by their types.
 
 #include "callback_registry.hpp"
 
@@ -19,6 +20,26 @@ static int failures = 0;
       ++failures;                                                         \
     }                                                                     \
   } while (0)
+
+namespace {
+
+struct point {
+  double x, y;
+};
+
+struct place {
+  point at;
+  char name[4];
+  std::int16_t floor;
+};
+
+}  // namespace
+
+template <>
+struct cbr::fields<point> : cbr::field_list<double, double> {};
+template <>
+struct cbr::fields<place>
+    : cbr::field_list<point, char, char, char, char, std::int16_t> {};
 
 namespace {
 
@@ -105,12 +126,76 @@ void exceptions_leave() {
   end(token);  // nothing is left of the call
 }
 
+void thunks_of_callables() {
+  int calls = 0;
+  cbr::registration twice;
+  EXPECT(twice.bind<int(int)>(registry, "twice", [&](int number) {
+    ++calls;
+    return number * 2;
+  }) == CBR_OK);
+  cbr::thunk thunk;
+  EXPECT(thunk.create<long(int)>(registry, twice) == CBR_E_INTERFACE);
+  EXPECT(thunk.create_or<int(int)>(registry, twice, -1) == CBR_OK);
+  int (*call)(int) = thunk.function<int(int)>();
+  EXPECT(call(21) == 42 && calls == 1);
+  EXPECT(thunk.end() == CBR_OK);
+  EXPECT(call(21) == -1 && calls == 1);
+  EXPECT(thunk.function<int(int)>() == nullptr);
+
+  // Without arguments, and with every kind of them.
+  cbr::registration nothing;
+  EXPECT(nothing.bind<void()>(registry, "nothing", [&] { ++calls; }) ==
+         CBR_OK);
+  EXPECT(thunk.create<void()>(registry, nothing) == CBR_OK);
+  thunk.function<void()>()();
+  EXPECT(calls == 2);
+
+  using all = answer(const place &, place, float, bool, unsigned char, answer);
+  cbr::registration everything;
+  EXPECT(everything.bind<all>(
+             registry, "everything",
+             [](const place &known, place copied, float number, bool is_set,
+                unsigned char letter, answer given) {
+               return known.floor == copied.floor && copied.at.y == 2.5 &&
+                              copied.name[3] == 'd' && number == 0.5f &&
+                              is_set && letter == 255
+                          ? given
+                          : answer::none;
+             }) == CBR_OK);
+  EXPECT(thunk.create_or<all>(registry, everything, answer::none) == CBR_OK);
+  const place here = {{1.5, 2.5}, {'a', 'b', 'c', 'd'}, -3};
+  all *check = thunk.function<all>();
+  EXPECT(check(here, here, 0.5f, true, 255, answer::some) == answer::some);
+  EXPECT(everything.end() == CBR_OK);
+  EXPECT(check(here, here, 0.5f, true, 255, answer::some) == answer::none);
+
+  // A structure comes back, and is the default.
+  cbr::registration moved;
+  EXPECT(moved.bind<place(place)>(registry, "moved", [](place it) {
+    it.at.x += 1;
+    return it;
+  }) == CBR_OK);
+  EXPECT(thunk.create_or<place(place)>(registry, moved, here) == CBR_OK);
+  place (*move)(place) = thunk.function<place(place)>();
+  EXPECT(move(here).at.x == 2.5 && move(here).floor == -3);
+  EXPECT(moved.end() == CBR_OK);
+  EXPECT(move({}).at.x == 1.5 && move({}).name[1] == 'b');
+  const cbr_thunk kept = thunk;
+  {
+    cbr::thunk gone = std::move(thunk);
+    EXPECT(cbr_is_live(kept));
+  }
+  EXPECT(!cbr_is_live(kept));
+  EXPECT(move({}).at.x == 1.5);
+}
+
 }  // namespace
 
 int main() {
   EXPECT(registry.open() == CBR_OK);
   any_signature();
   exceptions_leave();
+  thunks_of_callables();
   EXPECT(registry.close() == CBR_OK);
   return failures == 0 ? 0 : 1;
 }
