@@ -24,12 +24,12 @@
 //   is a function R (*)(void *context, A...), and its signature makes a type
 //   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
 //   what is another one.
-// Wrappers.  registry, owner, registration, slot, signal, connection, thunk own
-//   one handle each, can be moved and not copied, and convert to the handle,
-//   so that every function of the C header takes them. Like std::unique_ptr,
-//   a wrapper is not changed by one thread while another uses it; the handle
-//   that it holds is for any, and so are a signal's connect and emit, and a
-//   slot's set, token and call.
+// Wrappers.  registry, owner, registration, slot, signal, connection and thunk
+//   own one handle each, can be moved and not copied, and convert to the
+//   handle, so that every function of the C header takes them. Like
+//   std::unique_ptr, a wrapper is not changed by one thread while another uses
+//   it; the handle that it holds is for any, and so are a signal's connect and
+//   emit, and a slot's set, token and call.
 // Destructors.  They end their handle and wait without limit for what is
 //   running on other threads. A destructor cannot say CBR_DEFERRED or
 //   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first.

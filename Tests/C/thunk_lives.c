@@ -35,6 +35,7 @@ struct scene {
   cbr_thunk thunk;
   plain *call;
   void (*act)(scene *self);
+  int result; /* of a worker's call */
 };
 
 static int enter_scene(void *context, int number) {
@@ -251,10 +252,9 @@ static void H1_aForkedChildIsAnsweredTheDefault(void) {
 
 /* ------------------------------------------------------------------ races -- */
 
-static int result_of_caller;
-
 static void call_aside(void *argument) {
-  result_of_caller = ((scene *)argument)->call(1);
+  scene *self = argument;
+  self->result = self->call(1);
 }
 
 /* What has pinned the thunk and not looked at it yet is refused when it has
@@ -271,7 +271,7 @@ static void G9_endedBetweenPinAndCheck(void) {
   EXPECT(CBR_E_TIMEOUT, cbr_invalidate_wait(it.thunk, CBR_REASON_ENDED, 0));
   open_gate(&at);
   join(&caller);
-  EQUAL(-1, result_of_caller);
+  EQUAL(-1, it.result);
   EQUAL(1, calls_of(&it.counted));
   EXPECT(CBR_ALREADY, cbr_invalidate_wait(it.thunk, CBR_REASON_ENDED, 0));
   end_now(it.token);
@@ -300,7 +300,7 @@ static void G9_waitsForCallsThatCameThroughIt(void) {
   EQUAL(0, destroyed(&it.counted));
   open_gate(&at);
   join(&caller);
-  EQUAL(2, result_of_caller);
+  EQUAL(2, it.result);
   expect_ended(&it);
 }
 
