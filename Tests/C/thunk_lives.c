@@ -337,6 +337,63 @@ static void G15_aRingOfThunksIsFound(void) {
   pthread_barrier_destroy(&both_inside);
 }
 
+/* Threads make thunks of one token, of several shapes, call them and end them,
+ * and call those that others have ended. */
+enum { CROWD = 4 };
+static struct {
+  cbr_token token;
+  _Atomic(plain *) last[3];
+  _Atomic int called;
+} crowd;
+
+static int be_called(void *context, int number) {
+  (void)context;
+  atomic_fetch_add_explicit(&crowd.called, 1, memory_order_relaxed);
+  return number + 1;
+}
+
+static void make_and_end(void *argument) {
+  int sum = 0, own = *(int *)argument;
+  for (int each = 0; each < TIMES(3000, 600); each++) {
+    int shape = (each + own) % 3, other = -1 - shape;
+    cbr_signature signature =
+        signature_of(an_int, &an_int, 1, CBR_CONTEXT_FIRST);
+    signature.otherwise = &other;
+    cbr_thunk thunk = make_thunk(registry, crowd.token, &signature);
+    plain *call = function_of(thunk);
+    plain *late = atomic_exchange(&crowd.last[shape], call);
+    EQUAL(each + 1, call(each));
+    sum++;
+    EXPECT(CBR_OK, cbr_invalidate_wait(thunk, CBR_REASON_ENDED, CBR_FOREVER));
+    EQUAL(other, call(each));
+    if (late) {
+      int answer = late(7);
+      if (answer == 8) sum++;
+      else EQUAL(other, answer);
+    }
+  }
+  *(int *)argument = sum;
+}
+
+static void G29_threadsMakeAndCallAndEnd(void) {
+  worker workers[CROWD];
+  int sums[CROWD], sum = 0;
+  EXPECT(CBR_OK, CBR_REGISTER(registry, "crowd", be_called, NULL, NULL,
+                              CBR_NONE, &crowd.token));
+  for (int each = 0; each < CROWD; each++) {
+    sums[each] = each;
+    start(&workers[each], "one of a crowd", make_and_end, &sums[each]);
+  }
+  for (int each = 0; each < CROWD; each++) {
+    join(&workers[each]);
+    sum += sums[each];
+  }
+  EQUAL(sum, atomic_load(&crowd.called));
+  end_now(crowd.token);
+  for (int shape = 0; shape < 3; shape++)
+    EQUAL(-1 - shape, atomic_load(&crowd.last[shape])(1));
+}
+
 /* --------------------------------------------------------- jumps, contexts -- */
 
 static jmp_buf back;
@@ -544,6 +601,7 @@ int main(void) {
   TEST(G9_endedBetweenPinAndCheck);
   TEST(G9_waitsForCallsThatCameThroughIt);
   TEST(G15_aRingOfThunksIsFound);
+  TEST(G29_threadsMakeAndCallAndEnd);
   TEST(H10_longjmpOutOfAThunk);
   TEST(G29_theContextIsOfTheInnermostThunk);
   TEST(G27_aOneShotIsCalledOnce);

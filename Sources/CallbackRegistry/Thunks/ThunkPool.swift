@@ -162,6 +162,8 @@ extension ThunkPool {
     guard let made = Memory.allocate(ThunkPool.self) else { return nil }
     made.initialize(
       to: ThunkPool(process: process, quarantine: chosenQuarantine()))
+    // Before the first address is given out.
+    cbr_thunks_prepare({ ThunkCalls.begin($0, $1) }, { ThunkCalls.end($0, $1) })
     state.pointee.thunks.store(UInt(bitPattern: made), ordering: .relaxed)
     return made
   }

@@ -61,7 +61,6 @@ package enum Thunks {
     guard let record = Memory.allocate(ThunkRecord.self) else {
       throw .noMemory
     }
-    cbr_thunks_prepare({ ThunkCalls.begin($0, $1) }, { ThunkCalls.end($0, $1) })
     do throws(Status) {
       let place = try ThunkPool.take(
         codes, count: what.count, otherwise: what.otherwise, thread: thread)
