@@ -360,6 +360,52 @@ bool cbr_thunks_exist(void) { return true; }
 
 #else
 
+/* Nothing else is called then. */
 bool cbr_thunks_exist(void) { return false; }
+
+struct cbr_shape *cbr_shape_create(const uint8_t *codes, size_t code_count,
+                                   uint32_t count, int32_t context_place,
+                                   const void *otherwise) {
+  (void)codes, (void)code_count, (void)count, (void)context_place;
+  (void)otherwise;
+  return NULL;
+}
+
+void cbr_shape_destroy(struct cbr_shape *shape) { (void)shape; }
+
+bool cbr_shape_is_same(const struct cbr_shape *one,
+                       const struct cbr_shape *other) {
+  return one == other;
+}
+
+void *cbr_thunk_block_map(struct cbr_shape *shape, bool *is_refused) {
+  (void)shape;
+  *is_refused = true;
+  return NULL;
+}
+
+void cbr_thunk_block_unmap(struct cbr_shape *shape, void *block) {
+  (void)shape, (void)block;
+}
+
+bool cbr_thunk_fill(struct cbr_shape *shape, uint32_t count) {
+  (void)shape, (void)count;
+  return false;
+}
+
+uint32_t cbr_thunk_group(void) { return CBR_THUNKS_PER_BLOCK; }
+
+void *cbr_thunk_address(void *block, uint32_t index) {
+  (void)block, (void)index;
+  return NULL;
+}
+
+void cbr_thunk_set(void *block, uint32_t index, uint64_t handle) {
+  (void)block, (void)index, (void)handle;
+}
+
+void cbr_thunk_forget(void *block, uint32_t first, uint32_t count) {
+  (void)block, (void)first, (void)count;
+}
 
 #endif

@@ -114,6 +114,11 @@ extension ThunkPool {
     _ codes: SignatureCodes, count: UInt32, otherwise: UnsafeRawPointer?,
     thread: ThreadPointer
   ) throws(Status) -> ThunkPlace {
+    guard cbr_thunks_exist() else {
+      throw thread.unsupported { text in
+        text.append("there is no code for thunks on this processor")
+      }
+    }
     let made = cbr_shape_create(
       codes.bytes, codes.count, count, codes.context, otherwise)
     guard let made else { throw .noMemory }
@@ -229,10 +234,6 @@ extension UnsafeMutablePointer where Pointee == ThunkPool {
   private func addBlock(
     of shape: ThunkShapePointer, status: inout Status
   ) -> ThunkBlockPointer? {
-    guard cbr_thunks_exist() else {
-      status = .unsupported
-      return nil
-    }
     guard pointee.blockCount < ThunkPool.blockLimit else {
       status = .limit
       return nil
