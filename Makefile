@@ -67,7 +67,7 @@ build/lib/$(real_name): build/lib/callbackregistry.o \
 	cc -shared -o $@ $< -Wl,-soname,$(soname) -Wl,-Bsymbolic \
 	  -Wl,-z,defs,-z,relro,-z,now,-z,nodelete -Wl,--build-id=none \
 	  -Wl,--version-script=packaging/callbackregistry.map \
-	  -Wl,--as-needed -lsqlite3 -lm
+	  -Wl,--as-needed -lsqlite3 -lffi -lm
 	strip --strip-unneeded $@
 
 build/lib/$(soname) build/lib/libcallbackregistry.so: build/lib/$(real_name)
@@ -278,7 +278,8 @@ build/fuzz/%.target.o: Tests/Fuzz/%.c
 
 $(fuzzers): build/fuzz/%: build/fuzz/%.target.o build/fuzz/Fuzz.o \
   build/fuzz/CallbackRegistry.o $(fuzz_platform)
-	swiftc -sanitize=fuzzer,address -use-ld=lld -static-stdlib -o $@ $^ -lsqlite3
+	swiftc -sanitize=fuzzer,address -use-ld=lld -static-stdlib -o $@ $^ -lsqlite3 \
+	  -lffi
 
 test-programs: all swift-tests $(examples) $(fuzzers) \
   build/comparison/foundation $(foreach variant,hooks tsan asan, \
@@ -299,7 +300,7 @@ define link_program
 @mkdir -p $(@D)
 $(3) -std=$(if $(filter %.cpp,$(1)),gnu++17,gnu11) -O1 -g \
   -Wall -Wextra -Werror -Iinclude -ITests/C -o $@ $(1) $(2) \
-  -pthread -lsqlite3 -lm -Wl,--as-needed -lstdc++
+  -pthread -lsqlite3 -lffi -lm -Wl,--as-needed -lstdc++
 endef
 
 build/hooks/%.test: % build/hooks/libcallbackregistry.a $(test_headers)

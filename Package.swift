@@ -25,7 +25,8 @@ let package = Package(
   targets: [
     .target(
       name: "CPlatform",
-      cSettings: [.define("CBR_TEST_HOOKS", .when(traits: ["TestHooks"]))]),
+      cSettings: [.define("CBR_TEST_HOOKS", .when(traits: ["TestHooks"]))],
+      linkerSettings: [.linkedLibrary("ffi")]),
     .systemLibrary(
       name: "CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"])]),
@@ -53,7 +54,7 @@ let package = Package(
       name: "CallbackRegistryTests",
       dependencies: [
         "CallbackRegistry", "CInterop", "CCallbackRegistry", "CInterchange",
-        "CSQLite",
+        "CPlatform", "CSQLite",
       ],
       swiftSettings: hooks),
   ],

@@ -415,6 +415,8 @@ END {
   print_group("queue", "Queues: a message, posted and delivered", "to the bare call")
   print_group("session", "Sessions: a task of 1 000 data events", "to history off")
   print_group("guarded", "A guarded transfer", "to plain")
+  print_group("thunks", "Cookies and thunks: code that cannot be changed",
+    "to the bare call")
   print_group("peer calls", "Peers: a call", "to ours")
   print_group("peer threads", "Peers: two threads", "to one thread")
   print_group("peer lifetimes", "Peers: making and ending", "to ours")

@@ -112,7 +112,7 @@ build_record() {
     step=("$out/step.o")
   fi
   build record $CC -O2 -g $warnings record.c "$out"/{harness,spread,feed}.o \
-    "${step[@]}" $flags
+    "${step[@]}" $flags -lffi
 }
 
 build_history() {
@@ -135,7 +135,7 @@ build_ours() {
   build harness.o $CC -O2 -g $warnings -c harness.c
   build main.o $CC -O2 -g $warnings -c Peers/main.c $flags
   local name
-  for name in calls lifetimes memory growth session; do
+  for name in calls lifetimes memory growth session thunks; do
     build $name $CC -O2 -g $warnings $name.c "${harness[@]}" $flags
   done
   build queue.o $CC -O2 -g $warnings -c queue.c $flags
@@ -318,6 +318,7 @@ run_all() {
   run_growth
   if [ ${#loops[@]} = 0 ]; then run queue; fi
   run session
+  run thunks
   local name
   for name in "${transfers[@]}"; do run "$name"; done
   for name in "${loops[@]}"; do run "$name"; done

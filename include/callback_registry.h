@@ -49,8 +49,8 @@
  * Callbacks.  Every function may be called from inside any callback, destroy
  *   or visitor, on its own handle or any other (G12). The library holds no
  *   lock while it runs any of your functions (G13).
- * Signals.  Only cbr_is_live, cbr_status_name, cbr_status_text and cbr_version
- *   are async-signal-safe.
+ * Signals.  Only cbr_is_live, cbr_status_name, cbr_status_text, cbr_version,
+ *   cbr_cookie and cbr_from_cookie are async-signal-safe.
  * Exceptions.  No C++ exception may leave a destroy or a visitor: the library
  *   is called between you and them, and the program would be terminated.
  *   Exceptions out of a callback are between you and the callback; the guard
@@ -136,6 +136,7 @@ typedef cbr_handle cbr_queue;
 typedef cbr_handle cbr_session;
 typedef cbr_handle cbr_task;
 typedef cbr_handle cbr_reply;
+typedef cbr_handle cbr_thunk;
 
 #ifdef __cplusplus
 #define CBR_NONE static_cast<cbr_handle>(0)
@@ -155,7 +156,8 @@ typedef enum cbr_kind {
   CBR_KIND_QUEUE = 7,
   CBR_KIND_SESSION = 8,
   CBR_KIND_TASK = 9,
-  CBR_KIND_REPLY = 10
+  CBR_KIND_REPLY = 10,
+  CBR_KIND_THUNK = 11
 } cbr_kind;
 
 /* ------------------------------------------------------------ Statuses -- */
@@ -187,8 +189,7 @@ typedef enum cbr_status {
   CBR_E_LIMIT = -17,          /* all 2^26 slots of the process are in use or
                                  used up; nothing changed */
   CBR_E_AUDIT = -18,          /* the history cannot be opened or written */
-  CBR_E_UNSUPPORTED = -19,    /* not possible here; no function of this
-                                 release answers it */
+  CBR_E_UNSUPPORTED = -19,    /* not possible here (cbr_thunk_create) */
   CBR_E_USER = -1000          /* never made by the library: for callbacks to
                                  return */
 } cbr_status;
@@ -438,10 +439,11 @@ typedef struct cbr_statistics {
   uint64_t live_sessions;
   uint64_t live_tasks;
   uint64_t live_replies;
+  uint64_t live_thunks;
 } cbr_statistics;
 #define CBR_STATISTICS_INIT \
   { sizeof(cbr_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills a snapshot of a registry's counters.
  *   out  its size field must be set (CBR_STATISTICS_INIT)
@@ -1288,6 +1290,138 @@ CBR_WARN_UNUSED
 cbr_status cbr_completion_set_timeout(cbr_reply completion, cbr_queue queue,
                                       uint64_t timeout_ns);
 
+/* ------------------------------------------------------------- Cookies -- */
+
+/* For code that cannot be changed and takes a function and a void *: give it
+ * the token as the pointer, and as the function a trampoline (CBR_TRAMPOLINE
+ * makes one). A late call then finds a number that is compared and never
+ * followed. */
+
+/* Returns a token as a pointer, which points at nothing and is not to be
+ * followed; CBR_NONE is NULL. Any value may be given.
+ * Threads: any; async-signal-safe. */
+void *cbr_cookie(cbr_token token);
+
+/* Returns the token that a pointer stands for. Of any other pointer, dangling
+ * ones included, it returns a number that every function answers with a
+ * status (G1): the pointer is not followed.
+ * Threads: any; async-signal-safe. */
+cbr_token cbr_from_cookie(const void *cookie);
+
+/* -------------------------------------------------------------- Thunks -- */
+
+/* For code that cannot be changed and takes a function alone: a thunk is a
+ * plain C function that is bound to a token. Its address is always safe to
+ * call (G29): after its token's end or its own, inside of either, on a thread
+ * that never used the library, after the registry was closed, in a forked
+ * child. What cannot be called returns the declared default.
+ *
+ * No address is given out twice in a process, so a late caller never meets
+ * another thunk, and is always answered with the default that its own was
+ * made with. A refusal is recorded with the token's registration when the
+ * token is dead, and with the thunk's own when that is, as long as the
+ * registry is open. Which thunk it was is known at least until 262 144 other
+ * thunks of the process have ended (or as many as the environment variable
+ * CBR_THUNK_QUARANTINE says when the first is made); later calls still return
+ * the default, and are not recorded. Ended thunks cost eight bytes each until
+ * then, and nothing afterwards.
+ * There are 67 million addresses; each signature with its default takes 8192
+ * at a time, and there may be 2048 of these. What is used up is CBR_E_LIMIT.
+ * No page is ever writable and executable. */
+
+/* A type of a described signature. */
+typedef enum cbr_type_kind {
+  CBR_TYPE_VOID = 0,          /* as a result only */
+  CBR_TYPE_BOOL = 1,
+  CBR_TYPE_INT8 = 2,
+  CBR_TYPE_UINT8 = 3,
+  CBR_TYPE_INT16 = 4,
+  CBR_TYPE_UINT16 = 5,
+  CBR_TYPE_INT32 = 6,         /* int, and enumerations as a rule */
+  CBR_TYPE_UINT32 = 7,
+  CBR_TYPE_INT64 = 8,
+  CBR_TYPE_UINT64 = 9,
+  CBR_TYPE_FLOAT = 10,
+  CBR_TYPE_DOUBLE = 11,
+  CBR_TYPE_POINTER = 12,
+  CBR_TYPE_STRUCT = 13,       /* by value; one of count fields */
+  CBR_TYPE_LONG_DOUBLE = 32,  /* these three are CBR_E_UNSUPPORTED */
+  CBR_TYPE_COMPLEX = 33,
+  CBR_TYPE_VARIADIC = 34,
+  /* What the compiler at hand takes for: */
+  CBR_TYPE_LONG = sizeof(long) == 8 ? CBR_TYPE_INT64 : CBR_TYPE_INT32,
+  CBR_TYPE_SIZE = sizeof(size_t) == 8 ? CBR_TYPE_UINT64 : CBR_TYPE_UINT32
+} cbr_type_kind;
+
+typedef struct cbr_type {
+  uint32_t kind;                  /* CBR_TYPE_... */
+  uint32_t count;                 /* of a structure's fields; else 0 */
+  const struct cbr_type *fields;  /* an array in it is as many of them */
+} cbr_type;
+
+/* Where the token's context goes. */
+enum {
+  CBR_CONTEXT_FIRST = 0, /* before the arguments */
+  CBR_CONTEXT_LAST = -1, /* behind them */
+  CBR_CONTEXT_NONE = -2  /* the function asks cbr_current_context */
+};
+
+/* What a thunk is called with. */
+typedef struct cbr_signature {
+  size_t size;
+  cbr_type result;
+  const cbr_type *arguments; /* without the context */
+  uint32_t count;            /* of them; at most 32 */
+  int32_t context;           /* CBR_CONTEXT_..., or which argument of the
+                                token's function it is, from 0 */
+  const void *otherwise;     /* a value of the result's type: the default,
+                                returned when nothing is called; NULL: of
+                                zeros */
+  const char *label;         /* at most 255 bytes; NULL: the token's */
+  uint64_t type_tag;         /* of the token; 0: it has none */
+  uint32_t reserved;         /* 0 */
+  uint32_t line;
+  const char *file;          /* the site; at most 1023 bytes */
+} cbr_signature;
+#define CBR_SIGNATURE_INIT                                                 \
+  { sizeof(cbr_signature), { CBR_TYPE_VOID, 0, NULL }, NULL, 0,            \
+    CBR_CONTEXT_FIRST, NULL, NULL, 0, 0, CBR_HERE }
+
+/* Makes a thunk: a function that calls the token's function, with the context
+ * besides its own arguments. It belongs to what the token belongs to, and ends
+ * with that, or by cbr_invalidate; when the token alone ends, it stays and
+ * returns the default.
+ *   token      live, of the same registry; a function's, of the described type
+ *              with the context as a void *. What it asks of a call (to be on
+ *              its thread, to be the first) it asks here too
+ *   signature  borrowed, with all that it points to, and copied
+ *   out        receives the thunk, a handle of kind CBR_KIND_THUNK
+ * CBR_OK; CBR_E_INVALID the signature is wrong (cbr_last_error names the
+ * argument); CBR_E_UNSUPPORTED an argument or the result is a long double, a
+ * complex number or variadic, has too many fields (some 250) or nests them too
+ * deeply (8), or there are too many; or the system or processor is one that
+ * lets no program make code; CBR_E_INTERFACE the token has an interface,
+ * another type tag, or is a signal's; CBR_E_STALE, CBR_E_FOREIGN,
+ * CBR_E_KIND of the token; CBR_E_DYING; CBR_E_NOMEM; CBR_E_LIMIT.
+ * Waiting for a thunk waits for the calls that came through it. Blocking: no.
+ * A call through it may come where cbr_enter may be called: from any thread,
+ * but not in a signal handler. longjmp out of it: see cbr_unwind. No C++
+ * exception may leave it. Cost: some eight times what cbr_enter and cbr_leave
+ * cost (Benchmarks/thunks.c). */
+CBR_WARN_UNUSED
+cbr_status cbr_thunk_create(cbr_registry registry, cbr_token token,
+                            const cbr_signature *signature, cbr_thunk *out);
+
+/* Returns a live thunk's address, to be cast to the described type; NULL when
+ * the thunk is dead (cbr_last_error says why). It stays what it is for as long
+ * as the process lives. */
+cbr_function cbr_thunk_function(cbr_thunk thunk);
+
+/* Returns the context of the thunk's call that the calling thread is inside
+ * of, the innermost one; NULL outside of any. For functions whose signature
+ * has no place for it (CBR_CONTEXT_NONE). */
+void *cbr_current_context(void);
+
 /* -------------------------------------------------------------- History -- */
 
 /* Sets how much a registry (and every token in it) or one token writes to the
@@ -1371,6 +1505,80 @@ static inline void cbr_end_scope_(const cbr_owner *owner) {
   (void)status;
 }
 #endif
+
+/* Defines a trampoline, for an interface that takes a function and a void *:
+ *   CBR_TRAMPOLINE(on_bytes, size_t, 0,
+ *                  (char *bytes, size_t size, size_t count, void *cookie),
+ *                  cookie, (bytes, size, count, cbr_now.context))
+ *   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+ *   curl_easy_setopt(curl, CURLOPT_WRITEDATA, cbr_cookie(token));
+ *   name        a static function of this name is defined; inline or extern
+ *               "C" may stand before the macro
+ *   result      what it returns
+ *   otherwise   what it returns when the token is not called (G29). In
+ *               parentheses where it has a comma: ((struct pair){0, 1})
+ *   parameters  with their names, in parentheses
+ *   cookie      an expression of the parameters: what cbr_cookie gave
+ *   arguments   for the token's function, in parentheses; cbr_now is the
+ *               cbr_call, and cbr_now.context the context
+ * The token's function must have the same type as the trampoline. As of
+ * cbr_enter, each refusal is recorded with the registration that the token
+ * once named; and a trampoline may be called where cbr_enter may. Neither
+ * longjmp nor an exception leaves the call; cbr::trampoline of
+ * callback_registry.hpp does after an exception. */
+#define CBR_TRAMPOLINE(name, result, otherwise, parameters, cookie, \
+                       arguments)                                   \
+  static result name parameters {                                   \
+    cbr_call cbr_now = CBR_CALL_INIT;                               \
+    if (cbr_enter(cbr_from_cookie(cookie), &cbr_now) != CBR_OK)     \
+      return otherwise;                                             \
+    result cbr_result =                                             \
+        (CBR_FUNCTION_CAST_(result (*) parameters,                  \
+                            cbr_now.function)) arguments;           \
+    (void)cbr_leave(&cbr_now);                                      \
+    return cbr_result;                                              \
+  }
+
+/* The same of a trampoline that returns nothing. */
+#define CBR_TRAMPOLINE_VOID(name, parameters, cookie, arguments) \
+  static void name parameters {                                  \
+    cbr_call cbr_now = CBR_CALL_INIT;                            \
+    if (cbr_enter(cbr_from_cookie(cookie), &cbr_now) != CBR_OK)  \
+      return;                                                    \
+    (CBR_FUNCTION_CAST_(void (*) parameters,                     \
+                        cbr_now.function)) arguments;            \
+    (void)cbr_leave(&cbr_now);                                   \
+  }
+
+/* Trampolines for common shapes; the token's function must have that type.
+ * What each returns when the token is not called stands beside it.
+ *   cbr_trampoline_notice   nothing: timers, idle work, clean-up
+ *   cbr_trampoline_event    nothing: an object and what was given for it, as
+ *                           GLib's signals
+ *   cbr_trampoline_start    NULL: pthread_create, and others that return a
+ *                           pointer
+ *   cbr_trampoline_step     0: whatever returns an int and has no arguments
+ *   cbr_trampoline_compare  0: qsort_r, whose elements are then all equal
+ *   cbr_trampoline_bytes    0: libcurl's write and read functions, whose
+ *                           transfer ends then
+ *   cbr_trampoline_row      1: sqlite3_exec, which aborts then */
+inline CBR_TRAMPOLINE_VOID(cbr_trampoline_notice, (void *cookie), cookie,
+                           (cbr_now.context))
+inline CBR_TRAMPOLINE_VOID(cbr_trampoline_event, (void *object, void *cookie),
+                           cookie, (object, cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_start, void *, NULL, (void *cookie),
+                      cookie, (cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_step, int, 0, (void *cookie), cookie,
+                      (cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_compare, int, 0,
+                      (const void *left, const void *right, void *cookie),
+                      cookie, (left, right, cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_bytes, size_t, 0,
+                      (char *bytes, size_t size, size_t count, void *cookie),
+                      cookie, (bytes, size, count, cbr_now.context))
+inline CBR_TRAMPOLINE(cbr_trampoline_row, int, 1,
+                      (void *cookie, int count, char **values, char **names),
+                      cookie, (cbr_now.context, count, values, names))
 
 static inline cbr_status cbr_register_here_(
     cbr_registry registry, const char *label, cbr_function function,

@@ -27,12 +27,12 @@
 //   tag: a call with another signature is CBR_E_INTERFACE. See type_tag for
 //   what is another one.
 // Wrappers.  registry, owner, living, registration, slot, signal, connection,
-//   queue, delegate, session and completion own one handle each, can be moved
-//   (but for living) and not copied, and convert to the handle, so that every
-//   function of the C header takes them. Like std::unique_ptr, a wrapper is
-//   not changed by one thread while another uses it; the handle that it holds
-//   is for any, and so are a signal's connect and emit, a slot's set, token and
-//   call, and a queue's post.
+//   queue, delegate, session, completion and thunk own one handle each, can be
+//   moved (but for living) and not copied, and convert to the handle, so that
+//   every function of the C header takes them. Like std::unique_ptr, a wrapper
+//   is not changed by one thread while another uses it; the handle that it
+//   holds is for any, and so are a signal's connect and emit, a slot's set,
+//   token and call, and a queue's post.
 // Destructors.  They end their handle and wait without limit for what is
 //   running on other threads. A destructor cannot say CBR_DEFERRED or
 //   CBR_E_WOULD_DEADLOCK: where the calls must be over, ask end() first. Those
@@ -407,6 +407,13 @@ class [[nodiscard]] guard {
     return static_cast<T *>(call_.context);
   }
 
+  // The function of the call in flight, as a pointer of this type, which is
+  // believed; NULL when there is no call in flight.
+  template <class Function>
+  Function function() const noexcept {
+    return CBR_FUNCTION_CAST_(Function, call_.function);
+  }
+
   // Calls the function with the context and these arguments, or does nothing
   // when there is no call in flight. The signature is believed: it must be
   // the one that was registered.
@@ -442,6 +449,66 @@ auto call(cbr_token token, Arguments &&...arguments) {
   return guard(token, type_tag<Signature>)
       .template call<Signature>(std::forward<Arguments>(arguments)...);
 }
+
+// --------------------------------------------------------- Trampolines --
+
+namespace detail {
+
+template <class Signature, std::size_t Cookie, auto... Otherwise>
+struct trampoline;
+
+template <class R, class... A, std::size_t Cookie, auto... Otherwise>
+struct trampoline<R(A...), Cookie, Otherwise...> {
+  static_assert(Cookie < sizeof...(A), "there is no such parameter");
+  static_assert(sizeof...(Otherwise) <= 1, "there is one default answer");
+  using cookie = std::tuple_element_t<Cookie, std::tuple<A...>>;
+  static_assert(std::is_same_v<cookie, void *> ||
+                    std::is_same_v<cookie, const void *>,
+                "the cookie is a void * or a const void *");
+
+  static R call(A... arguments) {
+    const cbr_token token = cbr_from_cookie(
+        std::get<Cookie>(std::forward_as_tuple(arguments...)));
+    if (guard guarded{token})
+      return forward(guarded, std::index_sequence_for<A...>{},
+                     std::forward<A>(arguments)...);
+    if constexpr (sizeof...(Otherwise) == 1)
+      return static_cast<R>((Otherwise, ...));
+    else if constexpr (!std::is_void_v<R>)
+      return R{};
+  }
+
+ private:
+  template <std::size_t... Places>
+  static R forward(const guard &guarded, std::index_sequence<Places...>,
+                   A... arguments) {
+    return guarded.function<R (*)(A...)>()(
+        argument<Places>(guarded, std::forward<A>(arguments))...);
+  }
+
+  template <std::size_t Place, class T>
+  static decltype(auto) argument(const guard &guarded, T &&given) {
+    if constexpr (Place == Cookie)
+      return static_cast<cookie>(guarded.context<void>());
+    else
+      return std::forward<T>(given);
+  }
+};
+
+}  // namespace detail
+
+// A function for an interface that takes a function and a void *, as
+// CBR_TRAMPOLINE defines one (G29); the call is left by exceptions, too.
+//   Signature  its type, which is that of the token's function as well
+//   Cookie     which parameter the cookie is, from 0
+//   Otherwise  what it returns when the token is not called; nothing: R{}
+//
+//   qsort_r(all, count, size,
+//           cbr::trampoline<int(const void *, const void *, void *), 2>,
+//           cbr_cookie(token));
+template <class Signature, std::size_t Cookie, auto... Otherwise>
+inline constexpr Signature *trampoline =
+    &detail::trampoline<Signature, Cookie, Otherwise...>::call;
 
 // ------------------------------------------------------------- Owning --
 
@@ -1296,6 +1363,162 @@ class completion : public detail::owned<cbr_invalidate_wait> {
   template <class Callable>
   static void complete(void *context, int error, void *value) noexcept {
     std::invoke(*static_cast<Callable *>(context), error, value);
+  }
+};
+
+// ------------------------------------------------------------- Thunks --
+
+// The fields of a structure that thunks take or return by value; an array in
+// it is as many fields.
+//
+//   template <>
+//   struct cbr::fields<point> : cbr::field_list<double, double> {};
+template <class T>
+struct fields;
+
+namespace detail {
+
+template <class T>
+constexpr cbr_type_kind type_kind() {
+  if constexpr (std::is_void_v<T>)
+    return CBR_TYPE_VOID;
+  else if constexpr (std::is_pointer_v<T> || std::is_reference_v<T>)
+    return CBR_TYPE_POINTER;
+  else if constexpr (std::is_same_v<T, bool>)
+    return CBR_TYPE_BOOL;
+  else if constexpr (std::is_same_v<T, float>)
+    return CBR_TYPE_FLOAT;
+  else if constexpr (std::is_same_v<T, double>)
+    return CBR_TYPE_DOUBLE;
+  else if constexpr (std::is_enum_v<T>)
+    return type_kind<std::underlying_type_t<T>>();
+  else if constexpr (!std::is_integral_v<T>)
+    return CBR_TYPE_STRUCT;
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? CBR_TYPE_INT8 : CBR_TYPE_UINT8;
+  else if constexpr (sizeof(T) == 2)
+    return std::is_signed_v<T> ? CBR_TYPE_INT16 : CBR_TYPE_UINT16;
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? CBR_TYPE_INT32 : CBR_TYPE_UINT32;
+  else
+    return std::is_signed_v<T> ? CBR_TYPE_INT64 : CBR_TYPE_UINT64;
+}
+
+// The size of a structure of such fields.
+template <class... F>
+constexpr std::size_t size_of_fields() {
+  std::size_t size = 0, align = 1;
+  ((size = (size + alignof(F) - 1) / alignof(F) * alignof(F) + sizeof(F),
+    align = alignof(F) > align ? alignof(F) : align),
+   ...);
+  return (size + align - 1) / align * align;
+}
+
+// A type as cbr_signature has it.
+template <class T>
+constexpr cbr_type described() {
+  static_assert(std::is_reference_v<T> || std::is_void_v<T> ||
+                    std::is_trivially_copyable_v<T>,
+                "C code cannot pass this by value");
+  static_assert(!std::is_floating_point_v<T> || one_of<T, float, double>,
+                "a long double cannot be passed to a thunk");
+  constexpr cbr_type_kind kind = type_kind<T>();
+  if constexpr (kind == CBR_TYPE_STRUCT) {
+    static_assert(sizeof(T) == fields<T>::size,
+                  "cbr::fields of this structure are not its own");
+    return {kind, fields<T>::count, fields<T>::types};
+  } else {
+    if constexpr (std::is_integral_v<T>)
+      static_assert(sizeof(T) <= 8, "an integer of more than 64 bits");
+    return {kind, 0, nullptr};
+  }
+}
+
+template <class Signature>
+struct described_signature;
+
+template <class R, class... A>
+struct described_signature<R(A...)> {
+  // One more, since there may be none.
+  static constexpr cbr_type arguments[] = {
+      described<std::remove_cv_t<A>>()..., {}};
+
+  static cbr_signature make() noexcept {
+    cbr_signature made = CBR_SIGNATURE_INIT;
+    made.result = described<std::remove_cv_t<R>>();
+    made.arguments = arguments;
+    made.count = sizeof...(A);
+    made.type_tag = type_tag<R(A...)>;
+    return made;
+  }
+};
+
+}  // namespace detail
+
+template <class... F>
+struct field_list {
+  static constexpr cbr_type types[] = {detail::described<F>()...};
+  static constexpr std::uint32_t count = sizeof...(F);
+  static constexpr std::size_t size = detail::size_of_fields<F...>();
+};
+
+// A plain C function that calls a callable, and may be called for ever (G29).
+//
+//   cbr::registration callback;
+//   cbr::check(callback.bind<int(int)>(registry, "twice", twice));
+//   cbr::thunk thunk;
+//   cbr::check(thunk.create_or<int(int)>(registry, callback, -1));
+//   old_code_set(thunk.function<int(int)>());
+//
+// No exception may leave a callable that is called by a thunk.
+class thunk : public detail::owned<cbr_invalidate_wait> {
+ public:
+  // Makes a thunk of a token that was bound to a callable of this signature;
+  // it returns zeros when nothing is called. As cbr_thunk_create; a thunk that
+  // the wrapper held is ended.
+  template <class Signature>
+  [[nodiscard]] cbr_status create(cbr_registry registry, cbr_token token,
+                                  std::uint32_t line = __builtin_LINE(),
+                                  const char *file = __builtin_FILE()) {
+    return add<Signature>(registry, token, nullptr, line, file);
+  }
+
+  // The same of one that returns this when nothing is called.
+  template <class Signature>
+  [[nodiscard]] cbr_status create_or(
+      cbr_registry registry, cbr_token token,
+      const typename detail::signature<Signature>::result &otherwise,
+      std::uint32_t line = __builtin_LINE(),
+      const char *file = __builtin_FILE()) {
+    return add<Signature>(registry, token, &otherwise, line, file);
+  }
+
+  // Its address, which the wrapper's end leaves as it is; NULL when the thunk
+  // is dead. The signature is believed.
+  template <class Signature>
+  Signature *function() const noexcept {
+    return CBR_FUNCTION_CAST_(Signature *, cbr_thunk_function(*this));
+  }
+
+  // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  cbr_status end(cbr_reason reason = CBR_REASON_ENDED,
+                 std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    return finish(reason, timeout_ns);
+  }
+
+ private:
+  template <class Signature>
+  cbr_status add(cbr_registry registry, cbr_token token,
+                 const void *otherwise, std::uint32_t line,
+                 const char *file) {
+    cbr_signature what = detail::described_signature<Signature>::make();
+    what.otherwise = otherwise;
+    what.line = line;
+    what.file = file;
+    cbr_thunk created;
+    cbr_status status = cbr_thunk_create(registry, token, &what, &created);
+    if (status == CBR_OK) adopt(created);
+    return status;
   }
 };
 

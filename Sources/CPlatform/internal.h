@@ -24,6 +24,9 @@ CBR_PRIVATE void cbr_wakeups_before_fork(void);
 CBR_PRIVATE void cbr_wakeups_after_fork_in_parent(void);
 CBR_PRIVATE void cbr_wakeups_after_fork_in_child(void);
 
+/* Whether the test at hand wants the next allocation to fail. */
+CBR_PRIVATE bool cbr_allocation_fails(void);
+
 #ifdef CBR_TEST_HOOKS
 extern int cbr_test_membarrier_error;
 #endif

@@ -12,15 +12,15 @@
 #ifdef CBR_TEST_HOOKS
 static _Atomic int64_t allocations_until_failure = -1;
 
-static bool allocation_fails(void) {
+bool cbr_allocation_fails(void) {
   return allocations_until_failure >= 0 && allocations_until_failure-- == 0;
 }
 #else
-static bool allocation_fails(void) { return false; }
+bool cbr_allocation_fails(void) { return false; }
 #endif
 
 void *cbr_allocate(size_t bytes, size_t alignment) {
-  if (allocation_fails()) return NULL;
+  if (cbr_allocation_fails()) return NULL;
   if (alignment <= 16) return calloc(1, bytes);
   void *memory = NULL;
   if (posix_memalign(&memory, alignment, bytes) != 0) return NULL;

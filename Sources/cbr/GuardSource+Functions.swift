@@ -94,7 +94,7 @@ extension GuardSource {
     if let keyed {
       add(
         """
-          if (guard_token_\(keyed)) data = cbr_guard_cookie(\
+          if (guard_token_\(keyed)) data = cbr_cookie(\
         guard_token_\(keyed));
         """)
     }

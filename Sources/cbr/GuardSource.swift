@@ -100,7 +100,7 @@ struct GuardSource {
     add("  CBR_GUARD_CALL(guard_it) =")
     add(
       callback.isKeyedByData
-        ? "      cbr_guard_enter(cbr_guard_from_cookie(data), slot_\(name));"
+        ? "      cbr_guard_enter(cbr_from_cookie(data), slot_\(name));"
         : "      cbr_guard_enter_object(object, slot_\(name));")
     if let answer = callback.answer {
       add("  if (!guard_it.function) {")

@@ -21,6 +21,15 @@ static cbr_disposition hear(void *context, void *argument) {
   return argument == NULL ? CBR_CONTINUE : CBR_STOP;
 }
 
+struct pair {
+  int first, second;
+};
+
+CBR_TRAMPOLINE(add_later, int, -1, (void *cookie, int number), cookie,
+               (cbr_now.context, number))
+CBR_TRAMPOLINE_VOID(tell_later, (const struct pair *what, void *cookie),
+                    cookie, (what, cbr_now.context))
+
 int use_every_macro(void) {
   cbr_registry registry = CBR_NONE;
   cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
@@ -39,6 +48,10 @@ int use_every_macro(void) {
   CBR_SCOPED_OWNER(owner, registry, "scope");
   if (owner == CBR_NONE) return -1;
 
+  result += add_later(cbr_cookie(token), 3);
+  struct pair pair = {1, 2};
+  tell_later(&pair, cbr_cookie(CBR_NONE));
+
   cbr_registration registration = CBR_REGISTRATION_INIT;
   registration.function = CBR_FUNCTION_CAST_(cbr_function, add);
   if (cbr_register(registry, &registration, &token) != CBR_OK) return -1;
@@ -54,6 +67,12 @@ int use_every_macro(void) {
   if (cbr_connect(signal, &registration, &first, &token) != CBR_OK) return -1;
   cbr_emission emission = CBR_EMISSION_INIT;
   (void)cbr_emit(signal, NULL, &emission);
+
+  cbr_signature signature = CBR_SIGNATURE_INIT;
+  signature.result.kind = CBR_TYPE_LONG;
+  cbr_thunk thunk;
+  if (cbr_thunk_create(registry, token, &signature, &thunk) != CBR_OK)
+    return -1;
 
   cbr_session_options session_options = CBR_SESSION_OPTIONS_INIT;
   session_options.delegate = token;

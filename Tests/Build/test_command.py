@@ -390,7 +390,7 @@ class Commands(unittest.TestCase):
         subprocess.run(
             ["cc", f"-I{ROOT}/include", "-o", program, source,
              f"{ROOT}/build/lib/libcallbackregistry.a", "-pthread",
-             "-lsqlite3", "-lm"], check=True)
+             "-lsqlite3", "-lffi", "-lm"], check=True)
         return subprocess.Popen([program, self.path, *words],
                                 stdin=subprocess.PIPE)
 

@@ -34,6 +34,13 @@ class Readme(unittest.TestCase):
                 example = (ROOT / "Examples" / name).read_text()
                 self.assertEqual(blocks(language), [example])
 
+    def test_old_code_shows_the_examples(self):
+        text = (ROOT / "Documentation/OldCode.md").read_text()
+        shown = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
+        for name in ("cookie.c", "thunk.c"):
+            with self.subTest(name):
+                self.assertIn((ROOT / "Examples" / name).read_text(), shown)
+
     def linked(self, options):
         """Returns whether a program that is linked with these options, and
         works, needs the shared library."""

@@ -36,7 +36,8 @@ token; for those of a signal the token is its handler, and the callback is calle
 an emission; for those of sessions and tasks the token is their delegate, and the
 callback is `did_receive_response`. Signals and sessions belong to the registry, so
 that a delegate or handler that dies leaves its signal, and ends its session. So do
-queues and completions; `post` is to a queue of the registry.
+queues and completions; `post` is to a queue of the registry. A thunk is of the
+token, and belongs to its owner; the other one's belongs to the registry.
 
 `ok` is `CBR_OK`, `already` `CBR_ALREADY`, `deferred` `CBR_DEFERRED`; the other
 words are errors: `stale` is `CBR_E_STALE`, and so on. For `cbr_is_live`, `ok`

@@ -56,7 +56,7 @@ static int progress_of(legacy *object) {
 /* -------------------------------------------------------- Its guard -- */
 
 static int call_progress(void *data, int done) {
-  CBR_GUARD_CALL(it) = cbr_guard_enter(cbr_guard_from_cookie(data), PROGRESS);
+  CBR_GUARD_CALL(it) = cbr_guard_enter(cbr_from_cookie(data), PROGRESS);
   if (!it.function) return -7;
   return ((int (*)(void *, int))it.function)(it.data, done);
 }
@@ -73,12 +73,12 @@ static void set_progress(legacy *object, int (*function)(void *, int),
   cbr_token token =
       cbr_guard_put(&set, PROGRESS, (cbr_function)function, data);
   __real_set_progress(object, token ? call_progress : function,
-                      token ? cbr_guard_cookie(token) : data);
+                      token ? cbr_cookie(token) : data);
   cbr_guard_finish(&set, object, true);
 }
 
 static int call_filter(void *data, int value) {
-  CBR_GUARD_CALL(it) = cbr_guard_enter(cbr_guard_from_cookie(data), FILTER);
+  CBR_GUARD_CALL(it) = cbr_guard_enter(cbr_from_cookie(data), FILTER);
   if (!it.function) return value;
   return ((int (*)(void *, int))it.function)(it.data, value);
 }
@@ -93,7 +93,7 @@ static void *set_filter(legacy *object, int (*function)(void *, int),
   cbr_token token = cbr_guard_put(&set, FILTER, (cbr_function)function, data);
   void *former =
       __real_set_filter(object, token ? call_filter : function,
-                        token ? cbr_guard_cookie(token) : data);
+                        token ? cbr_cookie(token) : data);
   former = cbr_guard_former(&set, former);
   cbr_guard_finish(&set, object, true);
   return former;

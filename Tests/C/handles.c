@@ -15,8 +15,8 @@ extern char **environ;
 /* -------------------------------------------------- the world of a cell -- */
 
 enum {
-  TOKEN, OWNER, LEASE, SLOT, SIGNAL, QUEUE, SESSION, TASK, REPLY, REGISTRY,
-  KINDS
+  TOKEN, OWNER, LEASE, SLOT, SIGNAL, QUEUE, SESSION, TASK, REPLY, THUNK,
+  REGISTRY, KINDS
 };
 
 /* What the handles of a registry are made of. */
@@ -117,6 +117,12 @@ static cbr_handle make(int kind, const struct parts *parts) {
     case REPLY:
       EXPECT(CBR_OK, cbr_task_respond(add_task(parts), NULL, 0));
       return world.reply;
+    case THUNK: {
+      cbr_signature signature = CBR_SIGNATURE_INIT;
+      EXPECT(CBR_OK,
+             cbr_thunk_create(registry, parts->token, &signature, &handle));
+      break;
+    }
     default: return open_registry("registry", CBR_LEVEL_CALLS);
   }
   return handle;
@@ -689,6 +695,28 @@ static cbr_status try_completion_queue(cbr_handle handle) {
   return status;
 }
 
+static cbr_status create_thunk(cbr_registry registry, cbr_token token) {
+  cbr_signature signature = CBR_SIGNATURE_INIT;
+  cbr_thunk thunk = 1;
+  return made(cbr_thunk_create(registry, token, &signature, &thunk), &thunk);
+}
+
+static cbr_status try_thunk_create(cbr_handle handle) {
+  return create_thunk(handle, world.live[TOKEN]);
+}
+
+static cbr_status try_thunk_token(cbr_handle handle) {
+  return create_thunk(world.home, handle);
+}
+
+static cbr_status try_thunk_function(cbr_handle handle) {
+  return cbr_thunk_function(handle) == NULL ? CBR_E_STALE : CBR_OK;
+}
+
+static cbr_status try_cookie(cbr_handle handle) {
+  return cbr_from_cookie(cbr_cookie(handle)) == handle ? CBR_OK : CBR_E_STALE;
+}
+
 /* ------------------------------------------------------------ the table -- */
 
 enum column {
@@ -745,6 +773,7 @@ static const struct row table[] = {
     {"is_live a session", try_is_live, SESSION, OTHER,             "SSSS--SSS"},
     {"is_live a task", try_is_live, TASK, OTHER,                   "SSSS--SSS"},
     {"is_live a reply", try_is_live, REPLY, OTHER,                 "SSSS--SSS"},
+    {"is_live a thunk", try_is_live, THUNK, OTHER,                 "SSSS--SSS"},
     {"is_live a registry", try_is_live, REGISTRY, OTHER,           "SSSS--SSS"},
     /* (2) (5) */
     {"invalidate a token", try_invalidate, TOKEN, OTHER,           "IIAA--RCF"},
@@ -756,6 +785,7 @@ static const struct row table[] = {
     {"invalidate a session", try_invalidate, SESSION, OTHER,       "IIAA--RCF"},
     {"invalidate a task", try_invalidate, TASK, OTHER,             "IIAA--RCF"},
     {"invalidate a reply", try_invalidate, REPLY, OTHER,           "IIAA--RCF"},
+    {"invalidate a thunk", try_invalidate, THUNK, OTHER,           "IIAA--RCF"},
     {"invalidate a registry", try_invalidate, REGISTRY, OTHER,     "IIAA--RAF"},
     {"wait for a token", try_invalidate_wait, TOKEN, OTHER,        "IIAA--RCF"},
     {"wait for an owner", try_invalidate_wait, OWNER, OTHER,       "IIAA--RCF"},
@@ -766,6 +796,7 @@ static const struct row table[] = {
     {"wait for a session", try_invalidate_wait, SESSION, OTHER,    "IIAA--RCF"},
     {"wait for a task", try_invalidate_wait, TASK, OTHER,          "IIAA--RCF"},
     {"wait for a reply", try_invalidate_wait, REPLY, OTHER,        "IIAA--RCF"},
+    {"wait for a thunk", try_invalidate_wait, THUNK, OTHER,        "IIAA--RCF"},
     {"wait for a registry", try_invalidate_wait, REGISTRY, OTHER,  "IIAA--RAF"},
     {"impact of a token", try_impact, TOKEN, OTHER,                "IISS--RCF"},
     {"impact of an owner", try_impact, OWNER, OTHER,               "IISS--RCF"},
@@ -776,6 +807,7 @@ static const struct row table[] = {
     {"impact of a session", try_impact, SESSION, OTHER,            "IISS--RCF"},
     {"impact of a task", try_impact, TASK, OTHER,                  "IISS--RCF"},
     {"impact of a reply", try_impact, REPLY, OTHER,                "IISS--RCF"},
+    {"impact of a thunk", try_impact, THUNK, OTHER,                "IISS--RCF"},
     {"impact of a registry", try_impact, REGISTRY, OTHER,          "IICC--RCF"},
     /* (2) (3) (5) */
     {"explain a token", try_explain, TOKEN, OTHER,                 "IIOO--RCF"},
@@ -787,6 +819,7 @@ static const struct row table[] = {
     {"explain a session", try_explain, SESSION, OTHER,             "IIOO--RCF"},
     {"explain a task", try_explain, TASK, OTHER,                   "IIOO--RCF"},
     {"explain a reply", try_explain, REPLY, OTHER,                 "IIOO--RCF"},
+    {"explain a thunk", try_explain, THUNK, OTHER,                 "IIOO--RCF"},
     {"explain a registry", try_explain, REGISTRY, OTHER,           "IICC--RCF"},
     /* (5) */
     {"close", try_close, REGISTRY, OTHER,                          "IIAA-KRAF"},
@@ -809,6 +842,7 @@ static const struct row table[] = {
     {"audit_level of a session", try_level, SESSION, OTHER,        "IIKK--RKK"},
     {"audit_level of a task", try_level, TASK, OTHER,              "IIKK--RKK"},
     {"audit_level of a reply", try_level, REPLY, OTHER,            "IIKK--RKK"},
+    {"audit_level of a thunk", try_level, THUNK, OTHER,            "IIKK--RKK"},
     {"audit_note", try_note, REGISTRY, OTHER,                      "IICC-KRCF"},
     {"audit_note's token", try_note_about, TOKEN, OTHER, /* (1) (3) */
                                                                    "OIOOXKRCF"},
@@ -841,6 +875,7 @@ static const struct row table[] = {
     {"block a session", try_block, SESSION, OTHER,                 "IIKKK-RKK"},
     {"block a task", try_block, TASK, OTHER,                       "IIKKK-RKK"},
     {"block a reply", try_block, REPLY, OTHER,                     "IIKKK-RKK"},
+    {"block a thunk", try_block, THUNK, OTHER,                     "IIKKK-RKK"},
     {"block a registry", try_block, REGISTRY, OTHER,               "IIKKK-RKK"},
     {"unblock a signal", try_unblock, SIGNAL, OTHER,               "IISS--RCF"},
     {"unblock a token", try_unblock, TOKEN, OTHER,                 "IISSK-RCF"},
@@ -851,6 +886,7 @@ static const struct row table[] = {
     {"unblock a session", try_unblock, SESSION, OTHER,             "IIKKK-RKK"},
     {"unblock a task", try_unblock, TASK, OTHER,                   "IIKKK-RKK"},
     {"unblock a reply", try_unblock, REPLY, OTHER,                 "IIKKK-RKK"},
+    {"unblock a thunk", try_unblock, THUNK, OTHER,                 "IIKKK-RKK"},
     {"unblock a registry", try_unblock, REGISTRY, OTHER,           "IIKKK-RKK"},
     {"session_create", try_session_create, REGISTRY, OTHER,        "IICC-KRCF"},
     {"session_create's owner", try_session_owner, OWNER, OTHER, /* (1) */
@@ -887,6 +923,10 @@ static const struct row table[] = {
                                                                    "IISS-KRCF"},
     {"completion_set_timeout's queue", try_completion_queue, QUEUE, OTHER,
                                                                    "IISSXKRCF"},
+    {"thunk_create", try_thunk_create, REGISTRY, OTHER,            "IICC-KRCF"},
+    {"thunk_create's token", try_thunk_token, TOKEN, OTHER,        "IISSXKRCF"},
+    {"thunk_function", try_thunk_function, THUNK, OTHER, /* (7) */ "SSSS-SSSS"},
+    {"cookie", try_cookie, TOKEN, OTHER,                           "OOOOOOOOO"},
 };
 
 /* ---------------------------------------------------- running the table -- */
@@ -903,6 +943,7 @@ static bool is_same(const cbr_statistics *before, const cbr_statistics *after,
          before->live_sessions == after->live_sessions &&
          before->live_tasks == after->live_tasks &&
          before->live_replies == after->live_replies &&
+         before->live_thunks == after->live_thunks &&
          before->unsettled == after->unsettled &&
          before->registered == after->registered &&
          before->ended == after->ended &&

@@ -65,6 +65,8 @@ static struct scene {
   cbr_task tasks[2];
   cbr_reply replies[2], completions[2];
   cbr_queue queues[2];
+  cbr_thunk thunks[2];
+  cbr_function called[2]; /* their addresses */
   cbr_token spare_delegates[2]; /* of the own registry, and of the other */
   /* What is tried, where, and how often it was. */
   enum place place;
@@ -397,6 +399,7 @@ static cbr_status try_texts(enum subject subject) {
   CHECK(strcmp(cbr_status_name(CBR_E_STALE), "CBR_E_STALE") == 0);
   CHECK(cbr_status_text(CBR_E_STALE)[0] != 0);
   CHECK(cbr_last_error() != NULL);
+  CHECK(cbr_from_cookie(cbr_cookie(scene.own)) == scene.own);
   return CBR_OK;
 }
 
@@ -487,6 +490,41 @@ static cbr_status try_completion_send(enum subject subject) {
 static cbr_status try_completion_set_timeout(enum subject subject) {
   return cbr_completion_set_timeout(scene.completions[subject],
                                     scene.queues[subject], CBR_FOREVER);
+}
+
+static cbr_status try_thunk_create(enum subject subject) {
+  cbr_signature signature = CBR_SIGNATURE_INIT;
+  cbr_thunk thunk;
+  return cbr_thunk_create(scene.registry, handle_of(subject), &signature,
+                          &thunk);
+}
+
+static cbr_status try_thunk_function(enum subject subject) {
+  cbr_function function = cbr_thunk_function(scene.thunks[subject]);
+  CHECK(function == NULL || function == scene.called[subject]);
+  return function == NULL ? CBR_E_STALE : CBR_OK;
+}
+
+static cbr_status try_thunk(enum subject subject) {
+  const struct counted *counted =
+      subject == OWN ? &scene.own_context : &scene.other_context;
+  int before = calls_of(counted);
+  scene.called[subject]();
+  return calls_of(counted) > before ? CBR_OK : CBR_E_STALE;
+}
+
+static cbr_status try_end_thunk(enum subject subject) {
+  return cbr_invalidate(scene.thunks[subject], CBR_REASON_USER);
+}
+
+static cbr_status try_wait_for_thunk(enum subject subject) {
+  return cbr_invalidate_wait(scene.thunks[subject], CBR_REASON_USER,
+                             CBR_FOREVER);
+}
+
+static cbr_status try_current_context(enum subject subject) {
+  (void)subject;
+  return cbr_current_context() == NULL ? CBR_OK : CBR_E_STALE;
 }
 
 static cbr_status try_signal_create(enum subject subject) {
@@ -638,7 +676,8 @@ static cbr_status try_hand_over(enum subject subject) {
  * being destroyed has ended before. (5) The tokens have the method, or the
  * tag. (6) Own is the call of the callback, another one is of another
  * registry. (7) A slot that holds the own token; for get, enter and invalidate
- * there is one that holds the other. M: it is empty. */
+ * there is one that holds the other. M: it is empty. (8) A thunk of
+ * the own token, which belongs to the owner, and one of the other. */
 static const struct row table[] = {
     /*                      callback  destroy  owner's end  close  visitor */
     {"is_live", try_is_live,           {"OOO", "SOO", "SOS", "SSS", "OOO"}},
@@ -718,7 +757,19 @@ static const struct row table[] = {
                                        {"OO-", "OO-", "OO-", "SS-", "OO-"}},
     {"completion_set_timeout", try_completion_set_timeout,
                                        {"OO-", "OO-", "OO-", "SS-", "OO-"}},
+    /* (8) */
+    {"thunk_create", try_thunk_create, {"OOK", "SOK", "SOK", "SSK", "OOK"}},
+    {"thunk_function", try_thunk_function,
+                                       {"OO-", "OO-", "SO-", "SS-", "OO-"}},
+    {"a call through a thunk", try_thunk,
+                                       {"OO-", "SO-", "SO-", "SS-", "OO-"}},
+    {"invalidate, thunk", try_end_thunk,
+                                       {"OO-", "OO-", "AO-", "AA-", "OO-"}},
+    {"invalidate_wait, thunk", try_wait_for_thunk,
+                                       {"OO-", "OO-", "AO-", "AA-", "OO-"}},
     /* Of no handle. */
+    {"current_context", try_current_context,
+                                       {"O--", "O--", "O--", "O--", "O--"}},
     {"open and close", try_open,       {"O--", "O--", "O--", "O--", "O--"}},
     {"shared", try_shared,             {"O--", "O--", "O--", "O--", "O--"}},
     {"mark and unwind", try_mark,      {"O--", "O--", "O--", "O--", "O--"}},
@@ -789,6 +840,11 @@ static bool has_methods(const struct row *row) {
   return row->attempt == try_method || row->attempt == try_has_method;
 }
 
+static bool has_thunks(void) {
+  return scene.role == PLAIN && !has_methods(scene.row) &&
+         scene.row->attempt != try_tagged;
+}
+
 /* Enters the own token as it was registered. */
 static cbr_status enter_own(void) {
   cbr_call *call = &scene.own_call;
@@ -857,6 +913,11 @@ static void add_the_rest(void) {
                                     &scene.queues[subject]));
     EXPECT(CBR_OK, create_completion(scene.registry,
                                      &scene.completions[subject]));
+    if (!has_thunks()) continue;
+    cbr_signature signature = CBR_SIGNATURE_INIT;
+    EXPECT(CBR_OK, cbr_thunk_create(scene.registry, handle_of(subject),
+                                    &signature, &scene.thunks[subject]));
+    scene.called[subject] = cbr_thunk_function(scene.thunks[subject]);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CCallbackRegistry
+import CPlatform
 import CallbackRegistry
 import Testing
 
@@ -131,6 +132,7 @@ import Testing
         ("live_sessions", \.liveSessions, \.live_sessions),
         ("live_tasks", \.liveTasks, \.live_tasks),
         ("live_replies", \.liveReplies, \.live_replies),
+        ("live_thunks", \.liveThunks, \.live_thunks),
         ("live_queues", \.liveQueues, \.live_queues),
       ]
     compare(
@@ -196,7 +198,7 @@ extension LayoutTests {
       (.owner, CBR_KIND_OWNER), (.lease, CBR_KIND_LEASE),
       (.slot, CBR_KIND_SLOT), (.signal, CBR_KIND_SIGNAL),
       (.session, CBR_KIND_SESSION), (.task, CBR_KIND_TASK),
-      (.reply, CBR_KIND_REPLY),
+      (.reply, CBR_KIND_REPLY), (.thunk, CBR_KIND_THUNK),
     ]
     for (engine, header) in kinds {
       #expect(UInt32(engine.rawValue) == header.rawValue)
@@ -248,6 +250,37 @@ extension LayoutTests {
     #expect(cbr_session_interface().pointee.count == Sessions.interface.count)
   }
 
+  @Test func typesOfSignaturesHaveTheSameValues() {
+    typealias Engine = MemoryLayout<TypeDescription>
+    typealias Header = MemoryLayout<cbr_type>
+    compare(
+      TypeDescription.self, cbr_type.self,
+      [
+        Field("kind", Engine.offset(of: \.kind), Header.offset(of: \.kind)),
+        Field(
+          "count", Engine.offset(of: \.count), Header.offset(of: \.count)),
+        Field(
+          "fields", Engine.offset(of: \.fields), Header.offset(of: \.fields)),
+      ])
+    let codes: [(Int, cbr_type_kind)] = [
+      (CBR_CODE_VOID, CBR_TYPE_VOID), (CBR_CODE_BOOL, CBR_TYPE_BOOL),
+      (CBR_CODE_INT8, CBR_TYPE_INT8), (CBR_CODE_UINT8, CBR_TYPE_UINT8),
+      (CBR_CODE_INT16, CBR_TYPE_INT16), (CBR_CODE_UINT16, CBR_TYPE_UINT16),
+      (CBR_CODE_INT32, CBR_TYPE_INT32), (CBR_CODE_UINT32, CBR_TYPE_UINT32),
+      (CBR_CODE_INT64, CBR_TYPE_INT64), (CBR_CODE_UINT64, CBR_TYPE_UINT64),
+      (CBR_CODE_FLOAT, CBR_TYPE_FLOAT), (CBR_CODE_DOUBLE, CBR_TYPE_DOUBLE),
+      (CBR_CODE_POINTER, CBR_TYPE_POINTER),
+      (CBR_CODE_STRUCT, CBR_TYPE_STRUCT),
+      (Int(RefusedType.longDouble), CBR_TYPE_LONG_DOUBLE),
+      (Int(RefusedType.complex), CBR_TYPE_COMPLEX),
+      (Int(RefusedType.variadic), CBR_TYPE_VARIADIC),
+    ]
+    for (code, kind) in codes { #expect(code == Int(kind.rawValue)) }
+    #expect(Int(ContextPlace.first) == Int(CBR_CONTEXT_FIRST))
+    #expect(Int(ContextPlace.last) == Int(CBR_CONTEXT_LAST))
+    #expect(Int(ContextPlace.none) == Int(CBR_CONTEXT_NONE))
+  }
+
   @Test func flagsHaveTheSameValues() {
     #expect(RegistrationFlags.oneShot == UInt32(CBR_ONE_SHOT))
     #expect(RegistrationFlags.threadBound == UInt32(CBR_THREAD_BOUND))
@@ -263,7 +296,7 @@ extension LayoutTests {
 @Suite struct HandleLayoutTests {
   private let kinds: [HandleKind] = [
     .registry, .token, .owner, .lease, .slot, .signal, .session, .task,
-    .reply,
+    .reply, .thunk,
   ]
   private let generations: [UInt32] = [0, 1, 0x8000_0000, .max - 1, .max]
   /// The last slot is never given out.

@@ -75,7 +75,7 @@ static int cbr_guard_apply(const cbr_guard_options *all,
   void *data = made.data;
   if (token) {
     function = (void *)(uintptr_t)pair->trampoline;
-    data = cbr_guard_cookie(token);
+    data = cbr_cookie(token);
   }
   bool was_guarded = set.parts[0].former.token != CBR_NONE;
   if (token || was_guarded) {

@@ -81,12 +81,4 @@ static cbr_function cbr_guard_find_real(cbr_function *found,
   return function;
 }
 
-static inline void *cbr_guard_cookie(cbr_token token) {
-  return (void *)(uintptr_t)token;
-}
-
-static inline cbr_token cbr_guard_from_cookie(const void *cookie) {
-  return (cbr_token)(uintptr_t)cookie;
-}
-
 #endif

@@ -174,7 +174,7 @@ CBR_GUARD_UNUSED
 static void *cbr_guard_former(const cbr_guard_set *set, void *result) {
   for (uint32_t each = 0; each < set->count; each++) {
     const cbr_guard_cell *former = &set->parts[each].former;
-    if (former->token && result == cbr_guard_cookie(former->token))
+    if (former->token && result == cbr_cookie(former->token))
       return former->data;
   }
   return result;

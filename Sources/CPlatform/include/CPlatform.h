@@ -269,7 +269,8 @@ CBR_PRIVATE bool cbr_monitor_wait(void *monitor, uint64_t deadline);
 
 /* The monitors of the whole process; a forked child gets fresh ones. */
 enum { CBR_MONITOR_TABLE, CBR_MONITOR_WAITING, CBR_MONITOR_HISTORIES,
-       CBR_MONITOR_SHARED, CBR_MONITOR_DATABASES, CBR_MONITOR_COUNT };
+       CBR_MONITOR_SHARED, CBR_MONITOR_DATABASES, CBR_MONITOR_THUNKS,
+       CBR_MONITOR_COUNT };
 CBR_PRIVATE void *cbr_monitor_of_process(int which);
 CBR_PRIVATE void cbr_monitors_of_process_renew(void);
 
@@ -302,6 +303,60 @@ CBR_PRIVATE void cbr_wakeup_at(const void *wakeup, uint64_t deadline);
  * global of it needs code to be initialised. */
 enum { CBR_STATE_BYTES = 512 };
 CBR_PRIVATE void *cbr_process_state(void);
+
+/* --------------------------------------------------------------- thunks -- */
+
+/* A described signature is a list of codes: the result, then each argument. A
+ * structure is its code, how many fields it has, and these. */
+enum { CBR_CODE_VOID, CBR_CODE_BOOL, CBR_CODE_INT8, CBR_CODE_UINT8,
+       CBR_CODE_INT16, CBR_CODE_UINT16, CBR_CODE_INT32, CBR_CODE_UINT32,
+       CBR_CODE_INT64, CBR_CODE_UINT64, CBR_CODE_FLOAT, CBR_CODE_DOUBLE,
+       CBR_CODE_POINTER, CBR_CODE_STRUCT };
+enum { CBR_THUNK_ARGUMENTS = 32 };
+enum { CBR_THUNKS_PER_BLOCK = 8192 };
+
+/* Whether this processor is one that there is code for. */
+CBR_PRIVATE bool cbr_thunks_exist(void);
+
+/* What is called when a thunk is, and when the function has returned. begin
+ * answers whether there is a function to call. */
+struct cbr_thunk_call {
+  uint64_t call[8]; /* of the token; the engine's */
+  void *function;
+  void *context;
+  uint64_t pin;
+};
+CBR_PRIVATE void cbr_thunks_prepare(
+    bool (*begin)(uint64_t thunk, struct cbr_thunk_call *call),
+    void (*end)(uint64_t thunk, struct cbr_thunk_call *call));
+
+/* A signature and a default result, copied. context_place is an index among
+ * the function's arguments, or -1; otherwise NULL: zeros. NULL: no memory. */
+struct cbr_shape;
+CBR_PRIVATE struct cbr_shape *cbr_shape_create(
+    const uint8_t *codes, size_t code_count, uint32_t count,
+    int32_t context_place, const void *otherwise);
+CBR_PRIVATE void cbr_shape_destroy(struct cbr_shape *shape);
+CBR_PRIVATE bool cbr_shape_is_same(const struct cbr_shape *one,
+                                   const struct cbr_shape *other);
+
+/* Each of these, but set, needs the monitor of thunks. */
+
+/* Maps CBR_THUNKS_PER_BLOCK addresses for thunks of a shape, for good. NULL:
+ * no memory, or it may not be executed. */
+CBR_PRIVATE void *cbr_thunk_block_map(struct cbr_shape *shape,
+                                      bool *is_refused);
+/* Unmaps the last one again, from which no address was given out. */
+CBR_PRIVATE void cbr_thunk_block_unmap(struct cbr_shape *shape, void *block);
+/* Makes the first `count` addresses of all the shape's blocks work. */
+CBR_PRIVATE bool cbr_thunk_fill(struct cbr_shape *shape, uint32_t count);
+/* How many thunks are forgotten at a time: a part of a block. */
+CBR_PRIVATE uint32_t cbr_thunk_group(void);
+CBR_PRIVATE void *cbr_thunk_address(void *block, uint32_t index);
+/* Says which thunk has an address; 0: none. */
+CBR_PRIVATE void cbr_thunk_set(void *block, uint32_t index, uint64_t handle);
+/* Gives the memory of so many handles back: they are 0 from now on. */
+CBR_PRIVATE void cbr_thunk_forget(void *block, uint32_t first, uint32_t count);
 
 /* --------------------------------------------------------- process life -- */
 

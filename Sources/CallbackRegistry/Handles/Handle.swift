@@ -15,6 +15,7 @@ package enum HandleKind: UInt8 {
   case session = 8
   case task = 9
   case reply = 10
+  case thunk = 11
   /// A signal's connections at one time; never given out.
   case list = 15
 }
@@ -32,6 +33,7 @@ extension HandleKind {
     case .session: "session"
     case .task: "task"
     case .reply: "reply"
+    case .thunk: "thunk"
     case .list: "list"
     }
   }

@@ -40,7 +40,7 @@ package struct Slot: ~Copyable {
   package let leases = Atomic<UInt32>(0)
   package let mode = Atomic<UInt32>(0)
   package var destroy: Destroy?
-  /// A registry's, signal's or queue's record, a list's connections, the token
+  /// A registry's, signal's, queue's or thunk's record, a list's connections, the token
   /// that observes a slot, or a token's interface, type tag or connection.
   package var body: UnsafeMutableRawPointer?
   package let owner = Atomic<UInt32>(Slot.noIndex)
@@ -71,7 +71,7 @@ package struct SlotDetail: ~Copyable {
   package init() {}
 
   /// A token's type tag, the signal of a connection, the address of an owner's
-  /// object, or the token that a lease holds.
+  /// object, or the token that a lease holds or a thunk calls.
   package var typeTag: UInt64 {
     get { tag.load(ordering: .relaxed) }
     nonmutating set { tag.store(newValue, ordering: .relaxed) }

@@ -38,6 +38,8 @@ package struct ProcessState: ~Copyable {
   package let heavyFences = Atomic<UInt64>(0)
   package let waiters = Atomic<UInt32>(0)
   package let sharedRegistry = Atomic<UInt64>(0)
+  /// What gives out the addresses of thunks; guarded by their monitor.
+  package let thunks = Atomic<UInt>(0)
 
   @inline(__always)
   package static var shared: UnsafeMutablePointer<ProcessState> {

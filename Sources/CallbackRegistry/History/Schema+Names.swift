@@ -21,7 +21,7 @@ extension Schema {
     INSERT INTO handle_kind VALUES
       (1, 'registry'), (2, 'token'), (3, 'owner'), (4, 'lease'),
       (5, 'slot'), (6, 'signal'), (7, 'queue'), (8, 'session'), (9, 'task'),
-      (10, 'reply');
+      (10, 'reply'), (11, 'thunk');
 
     CREATE TABLE session_event (
       session_event INTEGER PRIMARY KEY, name TEXT NOT NULL

@@ -50,6 +50,7 @@ package enum Hook: Int32 {
   case deliveryEnding = 39
   case messageDropped = 40
   case alarmTaken = 41
+  case thunkPinned = 42
 
   @inline(__always)
   package func reached(_ handle: UInt64) {

@@ -50,6 +50,8 @@ extension Monitor {
   }
   /// Guards the opening of the shared registry.
   package static var shared: Monitor { ofProcess(Int(CBR_MONITOR_SHARED)) }
+  /// Guards the addresses of thunks.
+  package static var thunks: Monitor { ofProcess(Int(CBR_MONITOR_THUNKS)) }
 
   private static func ofProcess(
     _ number: Int

@@ -62,7 +62,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   }
 
   /// The handle of an owner's slot; the registry's own for none.
-  private func handleOfSlot(_ index: UInt32) -> UInt64 {
+  func handleOfSlot(_ index: UInt32) -> UInt64 {
     guard index != Slot.noIndex else { return pointee.handle }
     return Handle.handle(
       ofWord: Table.knownSlot(at: index).pointee.word.load(

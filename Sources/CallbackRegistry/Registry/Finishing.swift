@@ -110,7 +110,7 @@ package enum Finishing {
     case .signal: slot.signalRecord?.destroy()
     case .list: slot.connectionList?.destroy()
     case .queue: slot.queueRecord?.destroy()
-    case .session, .task, .reply:
+    case .session, .task, .reply, .thunk:
       if let record = slot.recordHeader { record.pointee.free(record) }
     default: break
     }

@@ -107,7 +107,7 @@ package enum Process {
     Histories.flushAtExit()
   }
 
-  private static func number(_ text: UnsafePointer<CChar>) -> UInt32 {
+  static func number(_ text: UnsafePointer<CChar>) -> UInt32 {
     var value: UInt32 = 0
     var index = 0
     while text[index] >= 48, text[index] <= 57 {

@@ -74,6 +74,7 @@ struct LiveCounts {
   var sessions: UInt64 = 0
   var tasks: UInt64 = 0
   var replies: UInt64 = 0
+  var thunks: UInt64 = 0
 
   mutating func change(_ kind: HandleKind?, by difference: Int) {
     let difference = UInt64(bitPattern: Int64(difference))
@@ -87,6 +88,7 @@ struct LiveCounts {
     case .session: sessions &+= difference
     case .task: tasks &+= difference
     case .reply: replies &+= difference
+    case .thunk: thunks &+= difference
     case .registry, .list, nil: break
     }
   }

@@ -36,6 +36,7 @@ package struct Statistics {
   package var liveSessions: UInt64
   package var liveTasks: UInt64
   package var liveReplies: UInt64
+  package var liveThunks: UInt64
 }
 
 extension Statistics {
@@ -80,7 +81,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
         liveSlots: pointee.live.slots, liveSignals: pointee.live.signals,
         liveQueues: pointee.live.queues,
         liveSessions: pointee.live.sessions, liveTasks: pointee.live.tasks,
-        liveReplies: pointee.live.replies)
+        liveReplies: pointee.live.replies, liveThunks: pointee.live.thunks)
     }
   }
 }

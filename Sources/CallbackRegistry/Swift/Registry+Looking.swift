@@ -24,6 +24,8 @@
         case task
         /// An answer that is waited for.
         case reply
+        /// A plain C function that is bound to a token, made by C.
+        case thunk
       }
 
       /// Its number.
@@ -150,6 +152,7 @@
       case .session: kind = .session
       case .task: kind = .task
       case .reply: kind = .reply
+      case .thunk: kind = .thunk
       case .registry, .list, nil: return nil
       }
       handle = item.handle
