@@ -30,6 +30,9 @@ platform_header := Sources/CPlatform/include/CPlatform.h
 sources := Makefile Package.swift $(shell find include Sources/CPlatform \
   Sources/CSQLite Sources/CallbackRegistry Sources/CInterop)
 
+# The command's.
+command := $(shell find Sources/cbr -name '*.swift')
+
 # The objects that make up the library. CInterop's holds the engine as well:
 # Embedded Swift compiles a module's functions into the module that uses them.
 objects = .build-c/$(1)/release/CInterop.build/CInterop.o \
@@ -94,7 +97,7 @@ build/lib/pkgconfig/callbackregistry.pc: packaging/callbackregistry.pc.in \
 	  | sed 's|^Libs:.*|& -Wl,-rpath,$${libdir}|' > $@
 
 # The command is ordinary Swift, with the Swift runtime in it.
-build/bin/cbr: $(sources) $(wildcard Sources/cbr/* Sources/CLinux/*)
+build/bin/cbr: $(sources) $(command) $(wildcard Sources/CLinux/*)
 	swift build --configuration release --product cbr \
 	  --static-swift-stdlib --scratch-path .build/cbr
 	install -D -s -m 755 .build/cbr/release/cbr $@
@@ -264,7 +267,7 @@ build/fuzz/CallbackRegistry.o: $(sources) build/fuzz/modules/module.modulemap
 
 # The command's main is not the fuzzers'.
 build/fuzz/Fuzz.o: build/fuzz/CallbackRegistry.o \
-  $(wildcard Sources/cbr/*.swift Tests/Fuzz/*.swift)
+  $(command) $(wildcard Tests/Fuzz/*.swift)
 	$(fuzz_swift) -module-name Fuzz -c -o $@ $(filter %.swift,$^) \
 	  -Xfrontend -entry-point-function-name -Xfrontend cbr_main
 
