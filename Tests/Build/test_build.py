@@ -401,6 +401,17 @@ class Linking(Case):
         run(self.program, plugin)
 
 
+class Checked(Case):
+    def test_valgrind_finds_nothing(self):
+        if not shutil.which("valgrind"):
+            self.skipTest("valgrind is not installed")
+        run("cc", "-std=gnu11", "-g", *STRICT, HERE / "checked.c",
+            *pkg_config("--cflags", "--libs"), "-pthread", "-o", self.program)
+        run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full",
+            "--errors-for-leak-kinds=definite,indirect", self.program,
+            self.folder / "history")
+
+
 class Packaging(Case):
     def make(self, target, *variables):
         run("make", "--no-print-directory", target, f"DESTDIR={self.folder}",
