@@ -1285,7 +1285,7 @@ cbr_status cbr_completion_send(cbr_reply completion, int error, void *value);
  * reply is of a task, or the queue is no queue; CBR_E_FOREIGN; CBR_E_NOMEM;
  * then nothing has changed.
  * After CBR_OK what was said before does not count, also where that time was
- * over. Any thread; blocking: no. */
+ * over. Any thread. Blocking: no. */
 CBR_WARN_UNUSED
 cbr_status cbr_completion_set_timeout(cbr_reply completion, cbr_queue queue,
                                       uint64_t timeout_ns);
