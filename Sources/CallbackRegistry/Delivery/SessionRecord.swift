@@ -23,7 +23,9 @@ package struct SessionEvent {
   var task: TaskPointer?
   /// A copy of what came with it, behind this.
   var size: Int = 0
-  fileprivate(set) var next: SessionEventPointer?
+  fileprivate var next: SessionEventPointer?
+  fileprivate var previous: SessionEventPointer?
+  fileprivate var nextOfTask: SessionEventPointer?
 
   init(_ kind: SessionEventKind, of task: TaskPointer?, size: Int = 0) {
     self.kind = kind
@@ -58,42 +60,73 @@ extension UnsafeMutablePointer where Pointee == SessionEvent {
   }
 }
 
-/// Events in the order in which they are to be delivered.
-struct SessionEvents {
-  private(set) var first: SessionEventPointer?
+/// Events of one task, one after the other.
+struct TaskEvents {
+  private var first: SessionEventPointer?
   private var last: SessionEventPointer?
 
   mutating func append(_ event: SessionEventPointer) {
-    event.pointee.next = nil
-    if let last { last.pointee.next = event } else { first = event }
+    event.pointee.nextOfTask = nil
+    if let last { last.pointee.nextOfTask = event } else { first = event }
     last = event
-  }
-
-  mutating func append(_ others: inout SessionEvents) {
-    while let event = others.takeFirst() { append(event) }
   }
 
   mutating func takeFirst() -> SessionEventPointer? {
     guard let taken = first else { return nil }
-    first = taken.pointee.next
+    first = taken.pointee.nextOfTask
     if first == nil { last = nil }
+    return taken
+  }
+}
+
+/// Events of all tasks in the order in which they are to be delivered.
+///
+/// Each task knows its own among them: dropping them looks at no others.
+struct SessionEvents {
+  private var first: SessionEventPointer?
+  private var last: SessionEventPointer?
+
+  var isEmpty: Bool { first == nil }
+
+  mutating func append(_ event: SessionEventPointer) {
+    event.pointee.next = nil
+    event.pointee.previous = last
+    if let last { last.pointee.next = event } else { first = event }
+    last = event
+    event.pointee.task?.pointee.waiting.append(event)
+  }
+
+  mutating func takeFirst() -> SessionEventPointer? {
+    guard let taken = first else { return nil }
+    remove(taken)
+    _ = taken.pointee.task?.pointee.waiting.takeFirst()
     return taken
   }
 
   /// Frees those of a task; returns how many they were.
   mutating func drop(of task: TaskPointer) -> UInt64 {
-    var kept = SessionEvents()
     var dropped: UInt64 = 0
-    while let event = takeFirst() {
-      if event.pointee.task == task {
-        Memory.release(event)
-        dropped += 1
-      } else {
-        kept.append(event)
-      }
+    while let event = task.pointee.waiting.takeFirst() {
+      remove(event)
+      Memory.release(event)
+      dropped += 1
     }
-    self = kept
     return dropped
+  }
+
+  /// Frees all, when the tasks are gone.
+  mutating func destroy() {
+    while let event = first {
+      remove(event)
+      Memory.release(event)
+    }
+  }
+
+  private mutating func remove(_ event: SessionEventPointer) {
+    let next = event.pointee.next
+    let previous = event.pointee.previous
+    if let previous { previous.pointee.next = next } else { first = next }
+    if let next { next.pointee.previous = previous } else { last = previous }
   }
 }
 
@@ -163,7 +196,10 @@ package struct TaskRecord {
   var isCompleted = false
   var reply = Handle.none
   let timeouts: TaskTimeouts
-  var held = SessionEvents()
+  /// Data that waits for the reply.
+  var held = TaskEvents()
+  /// What is among the session's events.
+  fileprivate var waiting = TaskEvents()
   /// Bytes of data that the delegate has not been told of, and their limit.
   var waitingBytes = 0
   let waitingLimit: Int
@@ -200,7 +236,9 @@ package typealias TaskPointer = UnsafeMutablePointer<TaskRecord>
 extension UnsafeMutablePointer where Pointee == TaskRecord {
   /// Adds to what the task has gathered; false without memory.
   func gather(_ bytes: UnsafeRawPointer, size: Int) -> Bool {
-    let needed = pointee.gatheredSize + size
+    let (needed, isTooLarge) =
+      pointee.gatheredSize.addingReportingOverflow(size)
+    guard !isTooLarge else { return false }
     if needed > pointee.gatheredCapacity {
       let capacity = Swift.max(needed, pointee.gatheredCapacity * 2, 256)
       guard let larger = Memory.allocateBytes(capacity) else { return false }
@@ -230,7 +268,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
 extension UnsafeMutablePointer where Pointee == SessionRecord {
   func destroy() {
     Memory.release(pointee.terminal)
-    while let event = pointee.events.takeFirst() { Memory.release(event) }
+    pointee.events.destroy()
     Memory.release(self)
   }
 

@@ -18,7 +18,7 @@
 extension UnsafeMutablePointer where Pointee == SessionRecord {
   /// Whether the caller is to deliver what there is.
   func beginDelivering() -> Bool {
-    guard !pointee.isDelivering, pointee.events.first != nil else {
+    guard !pointee.isDelivering, !pointee.events.isEmpty else {
       return false
     }
     pointee.isDelivering = true
@@ -100,7 +100,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
   func beginDelivering() -> Bool {
     let session = pointee.session
     guard pointee.stage == .open, !session.pointee.isDelivering,
-      session.pointee.events.first == nil,
+      session.pointee.events.isEmpty,
       session.pointee.queue == Handle.none
     else { return false }
     session.pointee.isDelivering = true
@@ -112,7 +112,9 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
   func flow() {
     guard pointee.stage == .answering else { return }
     pointee.stage = .open
-    pointee.session.pointee.events.append(&pointee.held)
+    while let data = pointee.held.takeFirst() {
+      pointee.session.pointee.events.append(data)
+    }
     if pointee.isCompleted { end() }
   }
 
@@ -131,7 +133,10 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
     pointee.isCompleted = true
     pointee.error = error
     pointee.stage = .open
-    pointee.dropped += pointee.held.drop(of: self)
+    while let data = pointee.held.takeFirst() {
+      Memory.release(data)
+      pointee.dropped += 1
+    }
     pointee.dropped += pointee.session.pointee.events.drop(of: self)
     end()
     return true

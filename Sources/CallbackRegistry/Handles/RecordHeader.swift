@@ -3,8 +3,8 @@
 /// A step of a layer above, which is given a handle that is dead or not.
 package typealias HandleStep = @convention(c) (UInt64) -> Void
 
-/// What the record of a session, task or completion begins with: what there is to do when
-/// its handle is ended, and when nothing is inside it any more.
+/// What the record of a session, task or reply begins with: what there is to do
+/// when its handle is ended, and when nothing is inside it any more.
 package struct RecordHeader {
   package let handle: UInt64
   /// Is run by the thread that ended the handle, outside of every lock, when
@@ -99,7 +99,7 @@ package struct WantedRecords {
 }
 
 extension UnsafeMutablePointer where Pointee == Slot {
-  /// Of a session, a task, or a reply that is a completion.
+  /// Of a session, a task or a reply.
   package var recordHeader: RecordHeaderPointer? {
     pointee.body?.assumingMemoryBound(to: RecordHeader.self)
   }
