@@ -1204,9 +1204,9 @@ cbr_status cbr_task_begin(cbr_session session, const cbr_task_options *options,
 cbr_status cbr_task_respond(cbr_task task, const void *response, size_t size);
 
 /* Gives a task data. It is copied only when it cannot be told at once.
- * CBR_OK; CBR_E_FULL it would be more than max_waiting_bytes: nothing was
- * taken; CBR_E_CLOSED it is complete or cancelled; CBR_E_INVALID size is 0;
- * CBR_E_STALE; CBR_E_NOMEM. */
+ * CBR_OK; CBR_E_FULL it would have to wait, and be more than max_waiting_bytes
+ * with what does: nothing was taken; CBR_E_CLOSED it is complete or cancelled;
+ * CBR_E_INVALID size is 0; CBR_E_STALE; CBR_E_NOMEM. */
 cbr_status cbr_task_data(cbr_task task, const void *bytes, size_t size);
 
 /* Completes a task; what was given before is told before.
@@ -1239,7 +1239,9 @@ cbr_status cbr_task_gathered(cbr_task task, const void **bytes, size_t *size);
  * ended); CBR_E_CLOSED the task was cancelled; CBR_E_INVALID; of the successor
  * CBR_E_STALE, CBR_E_INTERFACE, CBR_E_FOREIGN, and the reply can still be
  * sent; CBR_E_NOMEM. A reply that is never sent is found in the history's view
- * `unanswered`. */
+ * `unanswered`. Where its handle is ended by cbr_invalidate, a task that waits
+ * for it goes on at once as `unanswered` of cbr_task_options says: 0 is
+ * CBR_CANCEL, and did_complete says CBR_TASK_CANCELLED. */
 cbr_status cbr_reply_send(cbr_reply reply, cbr_disposition disposition,
                           cbr_token successor);
 

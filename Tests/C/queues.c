@@ -271,6 +271,33 @@ static void G21_boundOfBytes(void) {
   end(it.token);
 }
 
+/* Bytes that no number could hold together are refused, and not added. */
+static void G21_boundOfAllBytes(void) {
+  const uint32_t policies[] = {CBR_QUEUE_FAIL, CBR_QUEUE_DROP_OLDEST,
+                               CBR_QUEUE_KEEP_LATEST};
+  const cbr_status second[] = {CBR_E_FULL, CBR_OK, CBR_E_FULL};
+  for (int policy = 0; policy < 3; policy++) {
+    WITHIN("policy %u", policies[policy]);
+    receiver it = {0}, other = {0};
+    cbr_queue_options options = CBR_QUEUE_OPTIONS_INIT;
+    cbr_queue queue = CBR_NONE;
+    options.overflow = policies[policy];
+    options.max_bytes = options.max_items = UINT64_MAX;
+    EXPECT(CBR_OK, cbr_queue_create(registry, &options, &queue));
+    add_receiver(registry, &it, 0, CBR_NONE);
+    add_receiver(registry, &other, 0, CBR_NONE);
+    cbr_message message = CBR_MESSAGE_INIT;
+    message.payload_bytes = UINT64_MAX;
+    EXPECT(CBR_OK, cbr_post(queue, it.token, &message));
+    EXPECT(second[policy], cbr_post(queue, other.token, &message));
+    EQUAL(1, pump(queue));
+    EXPECT(CBR_OK, cbr_post(queue, it.token, &message));
+    end(queue);
+    end(it.token);
+    end(other.token);
+  }
+}
+
 /* A queue that is full of what nobody would receive is not full. */
 static void G21_deadTokensMakeRoom(void) {
   const uint32_t policies[] = {CBR_QUEUE_FAIL, CBR_QUEUE_BLOCK,
@@ -960,6 +987,7 @@ int main(void) {
   TEST(E12_keepsTheLatest);
   TEST(E12_deadTokensAndTheLatest);
   TEST(G21_boundOfBytes);
+  TEST(G21_boundOfAllBytes);
   TEST(G21_deadTokensMakeRoom);
   TEST(G21_nestedRun);
   TEST(G21_twoThreadsRun);

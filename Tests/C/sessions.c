@@ -3,7 +3,7 @@
  * Sessions, their tasks and replies: what a delegate is told, in which order,
  * and that it ends once (G23-G28).
  */
-#include "gates.h"
+#include "history.h"
 
 #include <setjmp.h>
 
@@ -354,6 +354,7 @@ static void G28_gatheringAndContext(void) {
   CHECK(cbr_task_context(task) == &counted);
   for (int each = 0; each < 1000; each++)
     EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+  EXPECT(CBR_E_NOMEM, cbr_task_data(task, "abc", SIZE_MAX / 2));
   EQUAL(0, destroyed(&counted));
   EXPECT(CBR_OK, cbr_task_complete(task, 0));
   EQUAL(1, it.complete);
@@ -470,6 +471,37 @@ static void G27_neverAnswered(void) {
 /* G11: the delegate is jumped out of: the session goes on behind that. */
 static jmp_buf out;
 static char when_jumped;
+
+static void end_reply(delegate *self, char what) {
+  if (what == 'r')
+    EXPECT(CBR_OK, cbr_invalidate(self->reply, CBR_REASON_ENDED));
+}
+
+/* A reply whose handle is ended can no longer be sent: the task does not wait
+ * for it, and its session can finish. */
+static void G27_endedReply(void) {
+  for (int inside = 0; inside < 2; inside++) {
+    WITHIN("inside %d", inside);
+    delegate it = {.act = inside ? end_reply : NULL};
+    add_delegate(&it, whole);
+    cbr_session session = add_session(&it, CBR_NONE);
+    cbr_task task = add_task(session);
+    EXPECT(CBR_OK, cbr_task_respond(task, NULL, 0));
+    if (!inside) {
+      EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+      EXPECT(CBR_OK, cbr_task_complete(task, 0));
+      EXPECT(CBR_OK, cbr_session_finish(session));
+      expect_told(&it, "r");
+      EXPECT(CBR_OK, cbr_invalidate_wait(it.reply, CBR_REASON_ENDED, 0));
+      expect_told(&it, "rxi");
+    }
+    EQUAL(CBR_TASK_CANCELLED, it.error);
+    EXPECT(inside ? CBR_OK : CBR_ALREADY, cbr_session_finish(session));
+    expect_told(&it, "rxi");
+    EXPECT(CBR_E_STALE, cbr_reply_send(it.reply, CBR_ALLOW, CBR_NONE));
+    end_delegate(&it);
+  }
+}
 
 static void jump_out(delegate *self, char what) {
   allow(self, what);
@@ -751,6 +783,67 @@ static void G28_cancellingDropsItsOwn(void) {
   }
 }
 
+/* Many tasks of which each third is cancelled, in no order: what the others
+ * were given is told in its order, and nothing else. A cancellation that looks
+ * at what waits of others would take hours here. */
+enum { MANY = TIMES(200000, 5000) };
+
+static void next_of_many(void *context, cbr_task task, const void *bytes,
+                         size_t size) {
+  int given;
+  EQUAL(sizeof given, size);
+  memcpy(&given, bytes, size);
+  delegate *self = context;
+  CHECK(given % MANY % 3 != 0);
+  CHECK(self->count < given);
+  self->task = task;
+  self->count = given;
+  self->bytes++;
+}
+
+static void count_completion(void *context, cbr_task task, int error) {
+  delegate *self = context;
+  CHECK(self->task != CBR_NONE || self->bytes == 0);
+  self->task = task;
+  self->error += error == CBR_TASK_CANCELLED;
+  self->complete++;
+}
+
+static void G28_manyAreCancelled(void) {
+  static const cbr_function methods[CBR_SESSION_METHODS] = {
+      NULL, AS_FUNCTION(next_of_many), AS_FUNCTION(count_completion), NULL,
+      NULL};
+  static cbr_task tasks[MANY];
+  delegate it = {.count = -1};
+  cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+  add_delegate(&it, methods);
+  cbr_session session = add_queued_session(&it, queue);
+  for (int each = 0; each < MANY; each++) tasks[each] = add_task(session);
+  for (int each = 0; each < 2 * MANY; each++)
+    EXPECT(CBR_OK, cbr_task_data(tasks[each % MANY], &each, sizeof each));
+  int thirds = (MANY + 2) / 3;
+  /* A prime that divides no number of thirds here: each comes once. */
+  for (int each = 0, third = 0; each < thirds; each++) {
+    EXPECT(CBR_OK, cbr_task_cancel(tasks[third * 3]));
+    third = (int)((third + 32771ll) % thirds);
+  }
+  EXPECT(CBR_OK, cbr_queue_run(queue, 0, NULL));
+  EQUAL(2 * (MANY - thirds), it.bytes);
+  EQUAL(thirds, it.complete);
+  EQUAL(thirds, it.error);
+  for (int each = 0; each < MANY; each++)
+    if (each % 3 != 0)
+      EXPECT(CBR_OK, cbr_task_data(tasks[each], &each, sizeof each));
+  EXPECT(CBR_OK, cbr_session_cancel(session));
+  EXPECT(CBR_OK, cbr_queue_run(queue, 0, NULL));
+  EQUAL(2 * (MANY - thirds), it.bytes);
+  EQUAL(MANY, it.complete);
+  EQUAL(MANY, it.error);
+  CHECK(!cbr_is_live(session));
+  end_delegate(&it);
+  EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+}
+
 static void G24_crowdOnAThread(void) {
   cbr_queue queue = add_queue(CBR_QUEUE_THREAD);
   expect_crowd(queue);
@@ -902,6 +995,37 @@ static void F3_openSessionIsNamed(void) {
   registry = former;
 }
 
+/* A session that never had a task has no open one. */
+static void F3_openTasksAreCounted(void) {
+  history own;
+  cbr_registry former = registry;
+  registry = open_with_history(&own, "counted", CBR_LEVEL_LIFECYCLE);
+  delegate idle = {0}, busy = {0};
+  add_delegate(&idle, whole);
+  add_delegate(&busy, whole);
+  cbr_session without = add_session(&idle, CBR_NONE);
+  cbr_session with = add_session(&busy, CBR_NONE);
+  EXPECT(CBR_OK, cbr_task_complete(add_task(with), 0));
+  cbr_task open = add_task(with);
+  EXPECT(CBR_OK, cbr_audit_flush(registry, CBR_FLUSH_DATABASE, CBR_FOREVER,
+                                 NULL));
+  EQUAL(1, number_in(&own, "SELECT count(*) FROM open_sessions "
+                           "WHERE tasks = 0 AND open_tasks = 0"));
+  EQUAL(1, number_in(&own, "SELECT count(*) FROM open_sessions "
+                           "WHERE tasks = 2 AND open_tasks = 1"));
+  EXPECT(CBR_OK, cbr_task_complete(open, 0));
+  EXPECT(CBR_OK, cbr_session_finish(without));
+  EXPECT(CBR_OK, cbr_session_finish(with));
+  end_delegate(&idle);
+  end_delegate(&busy);
+  close_registry(registry);
+  registry = former;
+  EQUAL(2, number_in(&own, "SELECT count(*) FROM sessions "
+                           "WHERE open_tasks = 0"));
+  check_history(&own);
+  remove_history(&own);
+}
+
 int main(void) {
   registry = open_registry("sessions", test_level());
   TEST(G24_lifeOfASession);
@@ -918,6 +1042,7 @@ int main(void) {
   TEST(G23_delegateEndsFirst);
   TEST(G23_successorEndsFirst);
   TEST(G27_neverAnswered);
+  TEST(G27_endedReply);
   TEST(G11_jumpOutOfADelegate);
   TEST(H1_delegateForks);
   TEST(F1_everyMixture);
@@ -925,11 +1050,13 @@ int main(void) {
   TEST(G28_cancellingDropsItsOwn);
   TEST(G24_crowdOnAThread);
   TEST(G24_toldOnAQueue);
+  TEST(G28_manyAreCancelled);
   TEST(G24_toldOnAThread);
   TEST(G23_queueEndsFirst);
   TEST(G6_failuresTakeNothing);
   TEST(G1_sessionsRefuseWhatIsNotTheirs);
   TEST(F3_openSessionIsNamed);
+  TEST(F3_openTasksAreCounted);
   EQUAL(0, statistics_of(registry).live_tokens);
   EQUAL(0, statistics_of(registry).live_sessions);
   EQUAL(0, statistics_of(registry).live_tasks);

@@ -303,6 +303,29 @@ static void H1_forkedBeforeATimeout(void) {
   expect_told(&it, "xi");
 }
 
+/* A reply that is ended is not waited for: the task goes on as stated, and its
+ * time does not come any more. */
+static void G26_endedReplyGoesOnAsStated(void) {
+  delegate it = {0};
+  cbr_queue queue = add_clock(0);
+  add_delegate(&it);
+  cbr_session session = add_session(&it, queue);
+  cbr_task task = add_task(session, 0, 60 * second, CBR_ALLOW);
+  EXPECT(CBR_OK, cbr_task_respond(task, NULL, 0));
+  EXPECT(CBR_OK, cbr_task_data(task, "abc", 3));
+  EQUAL(0, pump(queue));
+  expect_told(&it, "r");
+  EXPECT(CBR_OK, cbr_invalidate(it.reply, CBR_REASON_ENDED));
+  EQUAL(0, pump(queue));
+  expect_told(&it, "rd");
+  pass_seconds(100);
+  EQUAL(0, pump(queue));
+  EXPECT(CBR_OK, cbr_task_complete(task, 0));
+  EQUAL(0, pump(queue));
+  finish_session(session, queue, &it);
+  expect_told(&it, "rdci");
+}
+
 /* The history tells what was late, and how long a reply was waited for. */
 static void G27_historyTellsOfTimeouts(void) {
   history own;
@@ -1142,6 +1165,7 @@ int main(void) {
   TEST(G11_jumpOutOfWhatIsLate);
   TEST(E13_finishingWithTimeouts);
   TEST(G24_manyTimeouts);
+  TEST(G26_endedReplyGoesOnAsStated);
   TEST(G6_timeoutsWithoutMemory);
   TEST(G6_dueWithoutMemory);
   TEST(G1_timeoutsRefuseWhatIsNotTheirs);

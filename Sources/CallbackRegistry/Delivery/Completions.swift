@@ -243,8 +243,9 @@ extension UnsafeMutablePointer where Pointee == CompletionRecord {
 }
 
 extension UnsafeMutablePointer where Pointee == Slot {
-  /// Of a reply that stands alone.
+  /// Of a reply that stands alone; a task's has no function.
   fileprivate var completion: CompletionPointer? {
-    pointee.body?.assumingMemoryBound(to: CompletionRecord.self)
+    guard pointee.function != nil else { return nil }
+    return pointee.body?.assumingMemoryBound(to: CompletionRecord.self)
   }
 }

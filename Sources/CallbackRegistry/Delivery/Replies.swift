@@ -2,6 +2,13 @@
 
 import Synchronization
 
+/// What the handle of a task's reply stands for; guarded by the registry's lock.
+private struct ReplyRecord {
+  var header: RecordHeader
+  /// It was sent, or its time was over: how the task goes on has been said.
+  var isUsed = false
+}
+
 /// Replies: answers that a task waits for, each used once (G26, G27).
 package enum Replies {
   /// Makes the reply to a task's response.
@@ -11,14 +18,28 @@ package enum Replies {
   ) throws(Status) {
     let registry = access.registry
     let detail = Table.knownDetail(at: Handle.index(of: task))
+    guard let record = Memory.allocate(ReplyRecord.self) else {
+      throw .noMemory
+    }
     var new = NewSlot(
       kind: .reply,
       origin: Origin(
         callback: detail.pointee.callback, site: detail.pointee.site),
       owner: task, mode: Mode.notCallable | registry.level.mode,
       thread: access.thread)
-    try registry.add(&new, access, out: out) { _, detail, _ in
-      detail.pointee.typeTag = task
+    do throws(Status) {
+      try registry.add(&new, access, out: out) { slot, detail, handle in
+        detail.pointee.typeTag = task
+        record.initialize(
+          to: ReplyRecord(
+            header: RecordHeader(
+              handle: handle, ended: { Replies.ended($0) },
+              abandoned: { _ in }, free: { Memory.release($0) })))
+        slot.pointee.body = UnsafeMutableRawPointer(record)
+      }
+    } catch {
+      Memory.release(record)
+      throw error
     }
   }
 
@@ -102,13 +123,25 @@ package enum Replies {
     guard reply != Handle.none,
       (try? end(reply, reason: Reason.timedOut, access)) == task
     else { return }
-    _ = try? Tasks.run(task, isLive: false, access) { task in
-      guard task.pointee.stage == .answering else { return false }
-      guard task.pointee.timeouts.allowsUnanswered else {
-        return task.cancel(error: TaskError.timedOut)
-      }
-      task.flow()
-      return true
+    _ = try? Tasks.run(task, isLive: false, access) {
+      $0.goOnUnanswered(error: TaskError.timedOut)
+    }
+  }
+
+  /// The handle has ended: a live task whose reply can no longer be sent goes on
+  /// as stated.
+  private static func ended(_ handle: UInt64) {
+    guard let thread = ThreadPointer.current,
+      let access = try? Access.of(handle, thread: thread, bySpare: true)
+    else { return }
+    let index = Handle.index(of: handle)
+    let task = Table.knownDetail(at: index).pointee.typeTag
+    let isUsed = access.registry.pointee.lock.locked {
+      Table.knownSlot(at: index).reply?.pointee.isUsed ?? true
+    }
+    guard !isUsed else { return }
+    _ = try? Tasks.run(task, isLive: true, access) {
+      $0.goOnUnanswered(error: TaskError.cancelled)
     }
   }
 
@@ -132,6 +165,7 @@ package enum Replies {
       // One that was cancelled goes unanswered.
       guard registry.task(task, isLive: false)?.pointee.completion != nil
       else { return .closed }
+      slot.reply?.pointee.isUsed = true
       _ = registry.mark(
         handle, slot: slot, reason: reason, thread: access.thread,
         time: Ticks.now, into: &chain)
@@ -141,7 +175,29 @@ package enum Replies {
       throw status ?? Entering.reason(of: handle, slot)
     }
     registry.recordEnded(chain, thread: access.thread)
+    var ended = chain.ended.takeAll()
     Ending.settle(chain, access)
+    Ending.runSteps(&ended, access)
     return task
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == TaskRecord {
+  /// Nobody says any more how the task goes on: what was stated for that is
+  /// done.
+  fileprivate func goOnUnanswered(error: Int32) -> Bool {
+    guard pointee.stage == .answering else { return false }
+    guard pointee.timeouts.allowsUnanswered else {
+      return cancel(error: error)
+    }
+    flow()
+    return true
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == Slot {
+  /// Of a task's reply.
+  fileprivate var reply: UnsafeMutablePointer<ReplyRecord>? {
+    pointee.body?.assumingMemoryBound(to: ReplyRecord.self)
   }
 }

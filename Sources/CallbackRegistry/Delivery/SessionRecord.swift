@@ -65,8 +65,10 @@ extension UnsafeMutablePointer where Pointee == SessionEvent {
 /// Those of a task are linked besides, so that it can be cancelled without a
 /// look at those of others.
 struct SessionEvents {
-  private(set) var first: SessionEventPointer?
+  private var first: SessionEventPointer?
   private var last: SessionEventPointer?
+
+  var isEmpty: Bool { first == nil }
 
   mutating func append(_ event: SessionEventPointer) {
     event.pointee.next = nil
@@ -244,7 +246,9 @@ package typealias TaskPointer = UnsafeMutablePointer<TaskRecord>
 extension UnsafeMutablePointer where Pointee == TaskRecord {
   /// Adds to what the task has gathered; false without memory.
   func gather(_ bytes: UnsafeRawPointer, size: Int) -> Bool {
-    let needed = pointee.gatheredSize + size
+    let (needed, isTooLarge) =
+      pointee.gatheredSize.addingReportingOverflow(size)
+    guard !isTooLarge else { return false }
     if needed > pointee.gatheredCapacity {
       let capacity = Swift.max(needed, pointee.gatheredCapacity * 2, 256)
       guard let larger = Memory.allocateBytes(capacity) else { return false }

@@ -18,7 +18,7 @@
 extension UnsafeMutablePointer where Pointee == SessionRecord {
   /// Whether the caller is to deliver what there is.
   func beginDelivering() -> Bool {
-    guard !pointee.isDelivering, pointee.events.first != nil else {
+    guard !pointee.isDelivering, !pointee.events.isEmpty else {
       return false
     }
     pointee.isDelivering = true
@@ -100,7 +100,7 @@ extension UnsafeMutablePointer where Pointee == TaskRecord {
   func beginDelivering() -> Bool {
     let session = pointee.session
     guard pointee.stage == .open, !session.pointee.isDelivering,
-      session.pointee.events.first == nil,
+      session.pointee.events.isEmpty,
       session.pointee.queue == Handle.none
     else { return false }
     session.pointee.isDelivering = true

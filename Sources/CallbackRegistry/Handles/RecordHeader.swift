@@ -3,7 +3,7 @@
 /// A step of a layer above, which is given a handle that is dead or not.
 package typealias HandleStep = @convention(c) (UInt64) -> Void
 
-/// What the record of a session, task, completion or thunk begins with: what there is to do
+/// What the record of a session, task, reply or thunk begins with: what there is to do
 /// when its handle is ended, and when nothing is inside it any more.
 package struct RecordHeader {
   package let handle: UInt64
@@ -89,7 +89,7 @@ package enum WantedLink: Link {
 }
 
 extension UnsafeMutablePointer where Pointee == Slot {
-  /// Of a session, a task, or a reply that is a completion.
+  /// Of a session, a task or a reply.
   package var recordHeader: RecordHeaderPointer? {
     pointee.body?.assumingMemoryBound(to: RecordHeader.self)
   }

@@ -75,7 +75,7 @@ extension Schema {
       count(k.registration) AS tasks,
       coalesce(sum(k.ended_reason = 7), 0) AS cancelled,
       coalesce(sum(k.ended_reason = 8), 0) AS timed_out,
-      coalesce(sum(k.ended_sequence IS NULL), 0) AS open_tasks
+      count(k.registration) - count(k.ended_sequence) AS open_tasks
     FROM token_life l JOIN token t ON t.registration = l.registration
     LEFT JOIN token d ON d.token = t.tag AND d.run = t.run
     LEFT JOIN callback dc ON dc.callback = d.callback

@@ -204,8 +204,9 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
   /// Whether one more message of so many bytes is within the bounds.
   func hasRoom(for bytes: UInt64, instead former: UInt64? = nil) -> Bool {
     let items = waitingCount + (former == nil ? 1 : 0)
+    let others = waitingBytes &- (former ?? 0)
     return items <= pointee.options.maxItems
-      && waitingBytes &- (former ?? 0) + bytes <= pointee.options.maxBytes
+      && bytes <= pointee.options.maxBytes &- others
   }
 
   /// Moves messages to the front, which is empty.
