@@ -1303,6 +1303,12 @@ class session : public detail::owned<detail::cancel> {
     return status;
   }
 
+  // The same with all that cbr_task_options has, timeouts among it.
+  [[nodiscard]] cbr_status begin(const cbr_task_options &options,
+                                 cbr_task &out) const {
+    return cbr_task_begin(*this, &options, &out);
+  }
+
   // As cbr_session_finish and cbr_session_cancel.
   cbr_status finish() noexcept { return cbr_session_finish(*this); }
   cbr_status cancel() noexcept { return cbr_session_cancel(*this); }
@@ -1351,6 +1357,12 @@ class completion : public detail::owned<cbr_invalidate_wait> {
   // As cbr_completion_send.
   cbr_status send(int error, void *value = nullptr) const {
     return cbr_completion_send(*this, error, value);
+  }
+
+  // As cbr_completion_set_timeout.
+  [[nodiscard]] cbr_status set_timeout(cbr_queue queue,
+                                       std::uint64_t timeout_ns) const {
+    return cbr_completion_set_timeout(*this, queue, timeout_ns);
   }
 
   // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include <poll.h>
+
 static std::atomic<int> failures{0};
 
 #define EXPECT(condition)                                                 \
@@ -329,6 +331,36 @@ static void G27_aCompletionIsCalledOnce() {
   EXPECT(counted::alive == 1);  // that of note itself
 }
 
+// A millisecond is waited for: how long it takes is not looked at.
+static void G27_whatComesTooLateIsAnsweredByTheQueue() {
+  cbr::registry registry = open_registry();
+  told told;
+  std::vector<int> errors;
+  cbr::queue queue = add_queue(registry, CBR_QUEUE_PUMPED);
+  cbr::completion completion;
+  EXPECT(completion.create(registry, "late", -1, [&](int error, void *) {
+           errors.push_back(error);
+         }) == CBR_OK);
+  EXPECT(completion.set_timeout(queue, 1000000) == CBR_OK);
+  cbr::delegate delegate;
+  EXPECT(delegate.bind(registry, "listener",
+                       std::make_unique<listener>(told)) == CBR_OK);
+  cbr::session session;
+  EXPECT(session.create(registry, "downloads", delegate, queue) == CBR_OK);
+  cbr_task_options options = CBR_TASK_OPTIONS_INIT;
+  options.timeout_ns = 1000000;
+  cbr_task task = CBR_NONE;
+  EXPECT(session.begin(options, task) == CBR_OK);
+  while (errors.empty() || told.events.empty()) {
+    pollfd readable = {queue.descriptor(), POLLIN, 0};
+    EXPECT(poll(&readable, 1, -1) == 1);
+    EXPECT(queue.run() == CBR_OK);
+  }
+  EXPECT((errors == std::vector<int>{-1}));
+  EXPECT(told.events ==
+         "complete " + std::to_string(CBR_TASK_TIMED_OUT) + ";");
+}
+
 int main() {
   static const struct {
     const char *name;
@@ -345,6 +377,7 @@ int main() {
       TEST(G24_aQueuedSessionEndsWithItsWrapper),
       TEST(G23_aDelegateMayGoFirst),
       TEST(G27_aCompletionIsCalledOnce),
+      TEST(G27_whatComesTooLateIsAnsweredByTheQueue),
 #undef TEST
   };
   int failed = 0;
