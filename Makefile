@@ -395,6 +395,18 @@ test-c-asan: $(programs:%=build/asan/%.test)
 test-c-asan-fallback: $(of_fences:%=build/asan/%.test)
 	$(call each,$^)
 
+# The C tests of what has nothing to do with files, under valgrind; but those of
+# quarantine.c, which look at the process's own memory, and of process.c, which
+# kill it. It does not read the debug information of Swift's compiler.
+of_valgrind := $(patsubst Tests/C/%.c,%,$(filter-out %.cpp \
+  Tests/C/quarantine.c Tests/C/process.c,$(of_fences)))
+.PHONY: valgrind $(of_valgrind:%=valgrind-%)
+valgrind: $(of_valgrind:%=valgrind-%)
+$(of_valgrind:%=valgrind-%): valgrind-%: build/hooks/Tests/C/%.c.test
+	@mkdir -p build/valgrind
+	@strip --strip-debug -o build/valgrind/$* $<
+	valgrind -q --error-exitcode=9 build/valgrind/$*
+
 # The Swift tests, too, run plain, on the fallback, and sanitized.
 swift_tsan := --scratch-path .build/tsan --sanitize=thread \
   -Xcc -fsanitize=thread -Xlinker --wrap=__tsan_external_write \
