@@ -85,6 +85,7 @@ struct TaskEvents {
 struct SessionEvents {
   private var first: SessionEventPointer?
   private var last: SessionEventPointer?
+  private(set) var count = 0
 
   var isEmpty: Bool { first == nil }
 
@@ -93,6 +94,7 @@ struct SessionEvents {
     event.pointee.previous = last
     if let last { last.pointee.next = event } else { first = event }
     last = event
+    count += 1
     event.pointee.task?.pointee.waiting.append(event)
   }
 
@@ -127,6 +129,7 @@ struct SessionEvents {
     let previous = event.pointee.previous
     if let previous { previous.pointee.next = next } else { first = next }
     if let next { next.pointee.previous = previous } else { last = previous }
+    count -= 1
   }
 }
 

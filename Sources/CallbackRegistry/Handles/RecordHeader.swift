@@ -77,6 +77,7 @@ package struct EndedRecords {
 package struct WantedRecords {
   private var first: RecordHeaderPointer?
   private var last: RecordHeaderPointer?
+  package private(set) var count = 0
 
   package init() {}
 
@@ -86,6 +87,7 @@ package struct WantedRecords {
     record.pointee.nextWanted = nil
     if let last { last.pointee.nextWanted = record } else { first = record }
     last = record
+    count += 1
   }
 
   package mutating func takeFirst() -> (handle: UInt64, step: HandleStep)? {
@@ -94,6 +96,7 @@ package struct WantedRecords {
     }
     first = taken.pointee.nextWanted
     if first == nil { last = nil }
+    count -= 1
     return (taken.pointee.handle, step)
   }
 }
