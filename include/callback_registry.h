@@ -1130,10 +1130,11 @@ typedef struct cbr_session_options {
  * CBR_E_NOMEM; CBR_E_LIMIT.
  * Threads. Events of one session are told one at a time: where it has a queue,
  * by whoever delivers there, besides that queue's messages and outside of its
- * bounds (one that always has more leaves all others their turn); else on the thread that makes one, or on one that is telling another
- * at that moment, when that has returned. No lock is held: a delegate may do
- * anything. When the queue is ended, the session cancels itself at its next
- * event, and what nobody could be told of is recorded as undelivered. */
+ * bounds (one that always has more leaves all others their turn); else on the
+ * thread that makes one, or on one that is telling another at that moment,
+ * when that has returned. No lock is held: a delegate may do anything. When
+ * the queue is ended, the session cancels itself at its next event, and what
+ * nobody could be told of is recorded as undelivered. */
 CBR_WARN_UNUSED
 cbr_status cbr_session_create(cbr_registry registry,
                               const cbr_session_options *options,
