@@ -993,7 +993,7 @@ cbr_status cbr_post(cbr_queue queue, cbr_token token,
  * cbr_completion_set_timeout) until cbr_queue_run: for poll, epoll (level or
  * edge), GLib, libuv, libevent; -1 when the queue is dead or has a thread. It
  * is the queue's: do not read or close it, and stop polling before you end the
- * queue. A cbr_queue_run that leaves messages makes it readable anew. It may
+ * queue. A cbr_queue_run that leaves something makes it readable anew. It may
  * become readable, once, for a timeout of what has ended before: then there is
  * nothing to run. A pumped queue takes three of the process's descriptors. A
  * forked child does not have it. */
@@ -1132,10 +1132,11 @@ typedef struct cbr_session_options {
  * CBR_E_NOMEM; CBR_E_LIMIT.
  * Threads. Events of one session are told one at a time: where it has a queue,
  * by whoever delivers there, besides that queue's messages and outside of its
- * bounds; else on the thread that makes one, or on one that is telling another
- * at that moment, when that has returned. No lock is held: a delegate may do
- * anything. When the queue is ended, the session cancels itself at its next
- * event, and what nobody could be told of is recorded as undelivered. */
+ * bounds (one that always has more leaves all others their turn); else on the
+ * thread that makes one, or on one that is telling another at that moment,
+ * when that has returned. No lock is held: a delegate may do anything. When
+ * the queue is ended, the session cancels itself at its next event, and what
+ * nobody could be told of is recorded as undelivered. */
 CBR_WARN_UNUSED
 cbr_status cbr_session_create(cbr_registry registry,
                               const cbr_session_options *options,

@@ -535,17 +535,14 @@ class owned {
   owned &operator=(owned &&other) noexcept {
     if (this != &other) {
       bool over = std::exchange(other.over_, true);
-      adopt(other.release());
-      over_ = over;
+      replace(other.release(), over);
     }
     return *this;
   }
   ~owned() { finish(CBR_REASON_ENDED, CBR_FOREVER); }
 
   void adopt(cbr_handle handle) noexcept {
-    finish(CBR_REASON_REPLACED, CBR_FOREVER);
-    handle_ = handle;
-    over_ = handle == CBR_NONE;
+    replace(handle, handle == CBR_NONE);
   }
 
   cbr_status finish(cbr_reason reason, std::uint64_t timeout_ns) noexcept {
@@ -556,6 +553,14 @@ class owned {
   }
 
  private:
+  // It holds the new one when the former ends: what is called then may give it
+  // another.
+  void replace(cbr_handle handle, bool over) noexcept {
+    cbr_handle former = std::exchange(handle_, handle);
+    if (!std::exchange(over_, over))
+      (void)Finish(former, CBR_REASON_REPLACED, CBR_FOREVER);
+  }
+
   bool over_ = true;
   cbr_handle handle_ = CBR_NONE;
 };

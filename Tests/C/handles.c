@@ -41,7 +41,6 @@ static struct world {
   struct dead dead[KINDS];
   struct parts of_home, of_twin, of_closed;
   cbr_reply reply;           /* the last one that a delegate was given */
-  cbr_task asking;           /* the task that it is of */
   cbr_handle known[64];      /* all that is live, also what has no name here */
   int known_count;
   struct counted context;
@@ -58,9 +57,8 @@ static const cbr_interface interface = {sizeof(cbr_interface), "handles", 1,
 static void did_receive_response(void *context, cbr_task task,
                                  const void *response, size_t size,
                                  cbr_reply reply) {
-  (void)context, (void)response, (void)size;
+  (void)context, (void)task, (void)response, (void)size;
   world.reply = reply;
-  world.asking = task;
 }
 
 static void did_complete(void *context, cbr_task task, int error) {
@@ -156,24 +154,18 @@ static void shift_turns(void) {
     end(add_owner(world.home, "between"));
 }
 
-/* Ends what was made last, with what was made for it. */
-static void end_made(int kind, cbr_handle handle) {
-  end(handle);
-  if (kind == REPLY) end(world.asking);
-}
-
 static struct dead make_dead(int kind) {
   struct dead dead;
   dead.reused = make(kind, &world.of_home);
-  end_made(kind, dead.reused);
+  end(dead.reused);
   for (;;) {
     dead.holder = make(kind, &world.of_home);
     if (slot_of(dead.holder) == slot_of(dead.reused)) break;
-    end_made(kind, dead.holder);
+    end(dead.holder);
     shift_turns();
   }
   dead.stale = make(kind, &world.of_home);
-  end_made(kind, dead.stale);
+  end(dead.stale);
   return dead;
 }
 

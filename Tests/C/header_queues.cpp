@@ -361,6 +361,24 @@ static void G27_whatComesTooLateIsAnsweredByTheQueue() {
          "complete " + std::to_string(CBR_TASK_TIMED_OUT) + ";");
 }
 
+// What a wrapper held is called when it is given another: it may give it one
+// itself, which is not lost.
+static void G27_aCompletionIsReplacedFromInside() {
+  cbr::registry registry = open_registry();
+  std::vector<int> errors;
+  cbr::completion held;
+  auto note = [&](int error, void *) { errors.push_back(error); };
+  EXPECT(held.create(registry, "first", -1, [&](int error, void *) {
+    errors.push_back(error);
+    EXPECT(held.create(registry, "second", -2, note) == CBR_OK);
+  }) == CBR_OK);
+  held = cbr::completion();
+  EXPECT(cbr_is_live(held));
+  EXPECT((errors == std::vector<int>{-1}));
+  held = cbr::completion();
+  EXPECT((errors == std::vector<int>{-1, -2}));
+}
+
 int main() {
   static const struct {
     const char *name;
@@ -378,6 +396,7 @@ int main() {
       TEST(G23_aDelegateMayGoFirst),
       TEST(G27_aCompletionIsCalledOnce),
       TEST(G27_whatComesTooLateIsAnsweredByTheQueue),
+      TEST(G27_aCompletionIsReplacedFromInside),
 #undef TEST
   };
   int failed = 0;

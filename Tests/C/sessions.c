@@ -5,6 +5,7 @@
  */
 #include "history.h"
 
+#include <poll.h>
 #include <setjmp.h>
 
 static cbr_registry registry;
@@ -844,6 +845,80 @@ static void G28_manyAreCancelled(void) {
   EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
 }
 
+static void give_more(delegate *self, char what) {
+  if (what != 'd' || self->bytes == 10000) return;
+  EXPECT(CBR_OK, cbr_task_data(self->task, "x", 1));
+  self->count = 0;
+}
+
+static void note_bytes(void *context, void *payload) {
+  *(size_t *)payload = ((delegate *)context)->bytes;
+}
+
+/* A session that always has more leaves the queue's others their turn, and
+ * says no more when the queue has ended. */
+static void G24_busySessionOnAQueue(void) {
+  for (int way = 0; way < 2; way++) {
+    WITHIN("way %d", way);
+    delegate it = {.act = give_more};
+    size_t bytes = 0;
+    cbr_queue queue = add_queue(CBR_QUEUE_PUMPED);
+    cbr_token token;
+    add_delegate(&it, whole);
+    EXPECT(CBR_OK, CBR_REGISTER(registry, "", note_bytes, &it, NULL, CBR_NONE,
+                                &token));
+    cbr_session session = add_queued_session(&it, queue);
+    cbr_task task = add_task(session);
+    cbr_message message = CBR_MESSAGE_INIT;
+    message.payload = &bytes;
+    EXPECT(CBR_OK, cbr_task_data(task, "x", 1));
+    EXPECT(CBR_OK, cbr_post(queue, token, &message));
+    EXPECT(CBR_OK, cbr_queue_run(queue, 0, NULL));
+    CHECK(bytes > 0 && bytes < 10000);
+    CHECK(it.bytes < 10000);
+    struct pollfd wanted = {cbr_queue_descriptor(queue), POLLIN, 0};
+    EQUAL(1, poll(&wanted, 1, 0));
+    if (way == 0) {
+      for (int run = 0; run < 10000 && it.bytes < 10000; run++)
+        EXPECT(CBR_OK, cbr_queue_run(queue, 0, NULL));
+      EQUAL(10000, it.bytes);
+      EXPECT(CBR_OK, cbr_session_finish(session));
+      EXPECT(CBR_OK, cbr_task_complete(task, 0));
+      EXPECT(CBR_OK, cbr_queue_run(queue, 0, NULL));
+      EQUAL(1, it.invalid);
+    }
+    EXPECT(CBR_OK, cbr_invalidate_wait(queue, CBR_REASON_ENDED, CBR_FOREVER));
+    EQUAL(way == 0, it.complete);
+    CHECK(!cbr_is_live(session));
+    end_delegate(&it);
+    EXPECT(CBR_OK, cbr_invalidate_wait(token, CBR_REASON_ENDED, 0));
+  }
+}
+
+static cbr_queue ended_inside;
+
+static void end_queue_inside(delegate *self, char what) {
+  if (what == 'd')
+    EXPECT(CBR_DEFERRED, cbr_invalidate(ended_inside, CBR_REASON_ENDED));
+  (void)self;
+}
+
+static void G23_queueEndsInside(void) {
+  delegate it = {.act = end_queue_inside};
+  ended_inside = add_queue(CBR_QUEUE_PUMPED);
+  add_delegate(&it, whole);
+  cbr_session session = add_queued_session(&it, ended_inside);
+  cbr_task task = add_task(session);
+  for (int each = 0; each < 3; each++)
+    EXPECT(CBR_OK, cbr_task_data(task, "x", 1));
+  EXPECT(CBR_OK, cbr_task_complete(task, 0));
+  EXPECT(CBR_OK, cbr_queue_run(ended_inside, 0, NULL));
+  expect_told(&it, "d");
+  CHECK(!cbr_is_live(task));
+  CHECK(!cbr_is_live(session));
+  end_delegate(&it);
+}
+
 static void G24_crowdOnAThread(void) {
   cbr_queue queue = add_queue(CBR_QUEUE_THREAD);
   expect_crowd(queue);
@@ -1051,6 +1126,8 @@ int main(void) {
   TEST(G24_crowdOnAThread);
   TEST(G24_toldOnAQueue);
   TEST(G28_manyAreCancelled);
+  TEST(G24_busySessionOnAQueue);
+  TEST(G23_queueEndsInside);
   TEST(G24_toldOnAThread);
   TEST(G23_queueEndsFirst);
   TEST(G6_failuresTakeNothing);

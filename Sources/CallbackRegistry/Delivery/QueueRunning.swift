@@ -97,11 +97,14 @@ extension Queues {
     return ThreadPointer.current == queue.thread
   }
 
+  /// Each has one turn: one that always has more keeps nobody waiting for ever.
   private static func deliverForSessions(_ queue: borrowing PinnedQueue) {
-    while ThreadPointer.current == queue.thread,
+    var left = queue.record.wantedCount
+    while left > 0, ThreadPointer.current == queue.thread,
       let (handle, step) = queue.record.takeWanted()
     {
       step(handle)
+      left -= 1
     }
   }
 

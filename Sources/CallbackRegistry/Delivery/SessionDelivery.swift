@@ -53,19 +53,18 @@ struct SessionDelivery {
     delivery.deliverAll()
   }
 
-  /// Delivers on the queue, by the thread that delivers there; or to nobody
-  /// when the queue has ended.
+  /// Delivers on the queue, by the thread that delivers there.
   static func runOnQueue(
-    _ session: SessionPointer, isLive: Bool, _ access: borrowing Access
+    _ session: SessionPointer, _ access: borrowing Access
   ) {
-    if !isLive { mute(session, access.registry) }
-    SessionDelivery(session, access).deliverAll()
+    SessionDelivery(session, access).deliverTurn(access)
   }
 
   private static func hand(
     _ session: SessionPointer, to queue: UInt64, _ access: borrowing Access
   ) {
     if let pinned = try? PinnedQueue(queue, thread: access.thread) {
+      access.registry.pointee.lock.locked { session.awaitTurn() }
       let record = UnsafeMutableRawPointer(session)
         .assumingMemoryBound(to: RecordHeader.self)
       return pinned.record.add(wanted: record)
@@ -96,18 +95,51 @@ struct SessionDelivery {
     if let event = session.pointee.current {
       guard delivery.conclude(event, .ok) else { return }
     }
-    delivery.deliverAll()
+    delivery.deliverTurn(access)
+  }
+
+  /// Delivers what there is now, and a few that follow.
+  ///
+  /// A queue has others to serve: what comes after that has its turn after them.
+  /// When the queue has ended nobody is told.
+  private func deliverTurn(_ access: borrowing Access) {
+    let queue = session.pointee.queue
+    guard queue != Handle.none else { return deliverAll() }
+    var left = registry.pointee.lock.locked {
+      session.pointee.events.count + Self.eventsThatFollow
+    }
+    while Table.slot(of: queue)?.pointee.word.load(ordering: .acquiring)
+      == queue, !session.pointee.isMute
+    {
+      if left <= 0, hasMore {
+        return Self.hand(session, to: queue, access)
+      }
+      left -= 1
+      guard deliverNext() else { return }
+    }
+    Self.mute(session, registry)
+    deliverAll()
+  }
+
+  /// As many are delivered in one turn that came while it lasted.
+  private static var eventsThatFollow: Int { 64 }
+
+  private var hasMore: Bool {
+    registry.pointee.lock.locked { !session.pointee.events.isEmpty }
   }
 
   private func deliverAll() {
-    while true {
-      let event = registry.pointee.lock.locked {
-        session.takeEvent(by: thread)
-      }
-      guard let event else { return }
-      let status = tell(event)
-      guard status != .forked, conclude(event, status) else { return }
+    while deliverNext() {}
+  }
+
+  /// False when there is nothing more to deliver here.
+  private func deliverNext() -> Bool {
+    let event = registry.pointee.lock.locked {
+      session.takeEvent(by: thread)
     }
+    guard let event else { return false }
+    let status = tell(event)
+    return status != .forked && conclude(event, status)
   }
 
   private func tell(_ event: SessionEventPointer) -> Status {

@@ -67,6 +67,7 @@ extension UnsafeMutablePointer where Pointee == SessionEvent {
 struct SessionEvents {
   private var first: SessionEventPointer?
   private var last: SessionEventPointer?
+  private(set) var count = 0
 
   var isEmpty: Bool { first == nil }
 
@@ -75,6 +76,7 @@ struct SessionEvents {
     event.pointee.previous = last
     if let last { last.pointee.next = event } else { first = event }
     last = event
+    count += 1
     event.pointee.task?.pointee.queued.append(event)
   }
 
@@ -104,12 +106,14 @@ struct SessionEvents {
       Memory.release(event)
     }
     last = nil
+    count = 0
   }
 
   private mutating func unlink(_ event: SessionEventPointer) {
     let (next, previous) = (event.pointee.next, event.pointee.previous)
     if let next { next.pointee.previous = previous } else { last = previous }
     if let previous { previous.pointee.next = next } else { first = next }
+    count -= 1
   }
 }
 

@@ -34,6 +34,12 @@ extension UnsafeMutablePointer where Pointee == SessionRecord {
     return event
   }
 
+  /// Whoever delivers on its queue is to go on.
+  func awaitTurn() {
+    pointee.current = nil
+    pointee.deliverer = nil
+  }
+
   /// The caller has not delivered after all.
   func giveUpDelivering() {
     pointee.isDelivering = false

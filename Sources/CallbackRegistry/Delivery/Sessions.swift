@@ -178,9 +178,7 @@ package enum Sessions {
       registry.session(handle, isLive: false)
     }
     guard let session else { return }
-    let queue = session.pointee.queue
-    let word = Table.slot(of: queue)?.pointee.word.load(ordering: .acquiring)
-    SessionDelivery.runOnQueue(session, isLive: word == queue, access)
+    SessionDelivery.runOnQueue(session, access)
   }
 
   /// A thread has jumped out of what it told the delegate: it goes on with

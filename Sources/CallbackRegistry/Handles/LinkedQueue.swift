@@ -20,6 +20,7 @@ package struct LinkedQueue<L: Link> {
 
   package private(set) var first: Pointer?
   package private(set) var last: Pointer?
+  package private(set) var count = 0
 
   package init() {}
 
@@ -29,12 +30,14 @@ package struct LinkedQueue<L: Link> {
     L.set(nil, of: record)
     if let last { L.set(record, of: last) } else { first = record }
     last = record
+    count += 1
   }
 
   package mutating func append(_ others: inout LinkedQueue) {
     guard let other = others.first else { return }
     if let last { L.set(other, of: last) } else { first = other }
     last = others.last
+    count += others.count
     others = LinkedQueue()
   }
 
@@ -42,6 +45,7 @@ package struct LinkedQueue<L: Link> {
     guard let taken = first else { return nil }
     first = L.next(of: taken)
     if first == nil { last = nil }
+    count -= 1
     return taken
   }
 

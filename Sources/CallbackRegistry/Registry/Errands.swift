@@ -70,6 +70,11 @@ extension UnsafeMutablePointer where Pointee == QueueRecord {
     }
   }
 
+  /// How many of these there are.
+  package var wantedCount: Int {
+    hasWanted ? pointee.monitor.locked { pointee.wanted.count } : 0
+  }
+
   /// Takes what is to be done for the first one of these.
   package func takeWanted() -> (handle: UInt64, step: HandleStep)? {
     guard hasWanted else { return nil }
