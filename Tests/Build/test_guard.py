@@ -353,7 +353,7 @@ class Guarding(Sandbox):
         self.prepare("sqlite3")
         self.flags = [
             f"-I{ROOT}/include", f"-L{ROOT}/build/lib", "-l:libcallbackregistry.a",
-            "-lsqlite3", "-lm", "-ldl"]
+            "-lsqlite3", "-lffi", "-lm", "-ldl"]
         ended = run(self.build_wrapped(), env=self.environment())
         self.assertIn("link libcallbackregistry.so instead", ended.stderr)
         self.assertIn("calls 3, late 2", ended.stdout)
