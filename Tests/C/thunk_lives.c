@@ -467,14 +467,19 @@ static void G29_theContextIsOfTheInnermostThunk(void) {
 
 /* --------------------------------------------- what a token asks of a call -- */
 
+static cbr_token add_with(uint32_t flags, struct counted *counted) {
+  cbr_registration what = CBR_REGISTRATION_INIT;
+  cbr_token token = CBR_NONE;
+  what.function = (cbr_function)count_call;
+  what.context = counted;
+  what.flags = flags;
+  EXPECT(CBR_OK, cbr_register(registry, &what, &token));
+  return token;
+}
+
 static void G27_aOneShotIsCalledOnce(void) {
   struct counted counted = {0};
-  cbr_registration what = CBR_REGISTRATION_INIT;
-  what.function = (cbr_function)count_call;
-  what.context = &counted;
-  what.flags = CBR_ONE_SHOT;
-  cbr_token token;
-  EXPECT(CBR_OK, cbr_register(registry, &what, &token));
+  cbr_token token = add_with(CBR_ONE_SHOT, &counted);
   cbr_thunk thunk = make_plain_thunk(registry, token);
   cbr_function call = cbr_thunk_function(thunk);
   call();
@@ -491,12 +496,7 @@ static void *call_plain(void *argument) {
 
 static void F13_aTokenBoundToItsThread(void) {
   struct counted counted = {0};
-  cbr_registration what = CBR_REGISTRATION_INIT;
-  what.function = (cbr_function)count_call;
-  what.context = &counted;
-  what.flags = CBR_THREAD_BOUND;
-  cbr_token token;
-  EXPECT(CBR_OK, cbr_register(registry, &what, &token));
+  cbr_token token = add_with(CBR_THREAD_BOUND, &counted);
   cbr_thunk thunk = make_plain_thunk(registry, token);
   cbr_function call = cbr_thunk_function(thunk);
   on_thread(call_plain, &call);

@@ -111,27 +111,11 @@ package enum Completions {
     _ handle: UInt64, _ access: borrowing Access,
     _ fill: (CompletionPointer) -> UInt32?
   ) throws(Status) {
-    let registry = access.registry
-    let slot = Table.knownSlot(at: Handle.index(of: handle))
-    var chain = Chain()
-    let status: Status? = registry.pointee.lock.locked {
-      guard slot.pointee.word.load(ordering: .relaxed) == handle else {
-        return nil
-      }
-      guard let record = slot.completion else { return .kind }
-      guard let reason = fill(record) else { return .already }
-      _ = registry.mark(
-        handle, slot: slot, reason: reason, thread: access.thread,
-        time: Ticks.now, into: &chain)
-      return .ok
+    try Ending.end(handle, access) { slot in
+      guard let record = slot.completion else { return .failure(.kind) }
+      guard let reason = fill(record) else { return .failure(.already) }
+      return .success(reason)
     }
-    guard status == .ok else {
-      throw status ?? Entering.reason(of: handle, slot)
-    }
-    registry.recordEnded(chain, thread: access.thread)
-    var ended = chain.ended.takeAll()
-    Ending.settle(chain, access)
-    Ending.runSteps(&ended, access)
   }
 
   /// Says how long from now something may be sent; 0: for ever.

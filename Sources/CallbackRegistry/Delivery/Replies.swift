@@ -152,32 +152,16 @@ package enum Replies {
     _ handle: UInt64, reason: UInt32, _ access: borrowing Access
   ) throws(Status) -> UInt64 {
     let registry = access.registry
-    let index = Handle.index(of: handle)
-    let slot = Table.knownSlot(at: index)
     var task = Handle.none
-    var chain = Chain()
-    let status: Status? = registry.pointee.lock.locked {
-      guard slot.pointee.word.load(ordering: .relaxed) == handle else {
-        return nil
-      }
-      task = Table.knownDetail(at: index).pointee.typeTag
-      guard task != Handle.none else { return .kind }
+    try Ending.end(handle, access) { slot in
+      task = Table.knownDetail(at: Handle.index(of: handle)).pointee.typeTag
+      guard task != Handle.none else { return .failure(.kind) }
       // One that was cancelled goes unanswered.
       guard registry.task(task, isLive: false)?.pointee.completion != nil
-      else { return .closed }
+      else { return .failure(.closed) }
       slot.reply?.pointee.isUsed = true
-      _ = registry.mark(
-        handle, slot: slot, reason: reason, thread: access.thread,
-        time: Ticks.now, into: &chain)
-      return .ok
+      return .success(reason)
     }
-    guard status == .ok else {
-      throw status ?? Entering.reason(of: handle, slot)
-    }
-    registry.recordEnded(chain, thread: access.thread)
-    var ended = chain.ended.takeAll()
-    Ending.settle(chain, access)
-    Ending.runSteps(&ended, access)
     return task
   }
 }

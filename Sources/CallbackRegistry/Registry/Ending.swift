@@ -102,6 +102,37 @@ package enum Ending {
     return .marked
   }
 
+  /// Ends a handle that is used up, or whose time is over, for the reason that
+  /// `decide` gives; it is asked with the lock held, while the handle is live.
+  package static func end(
+    _ handle: UInt64, _ access: borrowing Access,
+    _ decide: (SlotPointer) -> Result<UInt32, Status>
+  ) throws(Status) {
+    let registry = access.registry
+    let slot = Table.knownSlot(at: Handle.index(of: handle))
+    var chain = Chain()
+    let status: Status? = registry.pointee.lock.locked {
+      guard slot.pointee.word.load(ordering: .relaxed) == handle else {
+        return nil
+      }
+      switch decide(slot) {
+      case .failure(let status): return status
+      case .success(let reason):
+        _ = registry.mark(
+          handle, slot: slot, reason: reason, thread: access.thread,
+          time: Ticks.now, into: &chain)
+        return .ok
+      }
+    }
+    guard status == .ok else {
+      throw status ?? Entering.reason(of: handle, slot)
+    }
+    registry.recordEnded(chain, thread: access.thread)
+    var ended = chain.ended.takeAll()
+    settle(chain, access)
+    runSteps(&ended, access)
+  }
+
   /// Runs the steps that ended records have of their own.
   ///
   /// Those that come later wait in the thread's record: a step that waits for
