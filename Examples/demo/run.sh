@@ -11,17 +11,10 @@ cd "$(dirname "$0")/../.."
 here=Examples/demo
 out=build/demo
 history=$out/download.history
-export PKG_CONFIG_PATH="$PWD/build/lib/pkgconfig"
-export ASAN_OPTIONS=exitcode=99:detect_leaks=0
+name=demo
+. Examples/steps.sh
 
-title() { printf '\n== %s\n' "$*"; }
-fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
-
-for tool in cc pkg-config python3 sqlite3; do
-  command -v "$tool" > /dev/null || fail "$tool is missing"
-done
-pkg-config --exists libcurl || fail "the headers of libcurl are missing"
-pkg-config --exists callbackregistry || fail "run 'make lib' first"
+need cc python3
 
 rm -rf "$out"
 mkdir -p "$out/www"
@@ -36,13 +29,7 @@ file=$({ find /usr/lib /usr/libexec /usr/bin -type f -readable \
 size=$(stat -c %s "$file")
 ln -s "$file" "$out/www/file"
 
-# A server on a free port of the loopback interface, gone with this script.
-exec {server}< <(exec python3 -u -m http.server --bind 127.0.0.1 \
-  --directory "$out/www" 0 2> "$out/server.log")
-server_process=$!
-trap 'kill "$server_process" 2> /dev/null || :' EXIT
-read -r -t 10 line <&"$server" || fail "the HTTP server does not start"
-port=$(sed -n 's/.* port \([0-9]*\).*/\1/p' <<< "$line")
+serve "$out/www" "$out/server.log"
 urls=("file://$file" "http://127.0.0.1:$port/file")
 
 title "The file: $file, $size bytes"

@@ -11,16 +11,10 @@ cd "$(dirname "$0")/../.."
 here=Examples/guarded
 out=build/guarded
 history=$out/viewer.history
-export PKG_CONFIG_PATH="$PWD/build/lib/pkgconfig"
-export ASAN_OPTIONS=exitcode=99:detect_leaks=0
+name=guarded
+. Examples/steps.sh
 
-title() { printf '\n== %s\n' "$*"; }
-fail() { printf 'guarded: %s\n' "$*" >&2; exit 1; }
-
-for tool in cc c++ pkg-config sqlite3; do
-  command -v "$tool" > /dev/null || fail "$tool is missing"
-done
-pkg-config --exists libcurl || fail "the headers of libcurl are missing"
+need cc c++
 [ -x build/bin/cbr ] || fail "run 'make' first"
 
 rm -rf "$out"
