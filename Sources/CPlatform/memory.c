@@ -10,10 +10,13 @@
 #include "internal.h"
 
 #ifdef CBR_TEST_HOOKS
-static _Atomic int64_t allocations_until_failure = -1;
+/* How many allocations are left until one fails; negative: none does. */
+static _Thread_local int64_t left_of_this_thread = -1;
+static _Atomic int64_t left_of_all_threads = -1;
 
 bool cbr_allocation_fails(void) {
-  return allocations_until_failure >= 0 && allocations_until_failure-- == 0;
+  if (left_of_this_thread >= 0 && left_of_this_thread-- == 0) return true;
+  return left_of_all_threads >= 0 && left_of_all_threads-- == 0;
 }
 #else
 bool cbr_allocation_fails(void) { return false; }
@@ -45,13 +48,19 @@ int cbr_test_membarrier_error;
 /* The interface of tests to a library that was built with hook points. */
 void cbr_test_set_hook(void (*hook)(int32_t, uint64_t));
 int64_t cbr_test_fail_allocation(int64_t after);
+int64_t cbr_test_fail_any_allocation(int64_t after);
 void cbr_test_set_membarrier_error(int error);
 
 void cbr_test_set_hook(void (*hook)(int32_t, uint64_t)) {
   __atomic_store_n(&cbr_platform_hook, hook, __ATOMIC_RELEASE);
 }
 int64_t cbr_test_fail_allocation(int64_t after) {
-  return atomic_exchange(&allocations_until_failure, after);
+  int64_t left = left_of_this_thread;
+  left_of_this_thread = after;
+  return left;
+}
+int64_t cbr_test_fail_any_allocation(int64_t after) {
+  return atomic_exchange(&left_of_all_threads, after);
 }
 void cbr_test_set_membarrier_error(int error) {
   cbr_test_membarrier_error = error;

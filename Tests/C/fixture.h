@@ -29,8 +29,10 @@
 
 /* Of a library that was built for tests: the allocation after the next `after`
  * ones fails; -1: none does. Returns what was left of the number given before:
- * -1 when that one has failed. */
+ * -1 when that one has failed. The first counts the calling thread's alone, so
+ * that none of the library's own takes the failure; the second everybody's. */
 int64_t cbr_test_fail_allocation(int64_t after);
+int64_t cbr_test_fail_any_allocation(int64_t after);
 
 /* The slot of a handle, as LayoutTests.swift pins it. Nothing but a test that
  * wants a slot to be reused has to know this. */

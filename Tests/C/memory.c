@@ -152,13 +152,13 @@ static void fail_each(fail_allocation fail, int64_t step) {
 }
 
 static void A5_noMemoryForTheLibrary(void) {
-  fail_each(cbr_test_fail_allocation, 1);
+  fail_each(cbr_test_fail_any_allocation, 1);
 }
 
 /* Nothing stays in the directory, or it could not be removed. */
 static void A5_noMemoryWithRingsElsewhere(void) {
   rings = kept.directory;
-  fail_each(cbr_test_fail_allocation, 1);
+  fail_each(cbr_test_fail_any_allocation, 1);
   rings = NULL;
 }
 
