@@ -414,7 +414,9 @@ END {
   print_verify()
   print_group("queue", "Queues: a message, posted and delivered", "to the bare call")
   print_group("session", "Sessions: a task of 1 000 data events", "to history off")
-  print_group("guarded", "A guarded transfer", "to plain")
+  print_group("guarded", "A guarded transfer from a file", "to plain")
+  print_group("guarded loopback", "A guarded transfer over loopback",
+    "to plain")
   print_group("thunks", "Cookies and thunks: code that cannot be changed",
     "to the bare call")
   print_group("peer calls", "Peers: a call", "to ours")

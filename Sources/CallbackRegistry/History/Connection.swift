@@ -16,12 +16,24 @@ struct Connection {
   static func open(
     _ path: UnsafePointer<CChar>?
   ) throws(DatabaseError) -> Connection {
-    var raw: OpaquePointer?
     let name: StaticString = ":memory:"
-    let flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-      | SQLITE_OPEN_EXRESCODE
-    let code = sqlite3_open_v2(path ?? name.characters, &raw, flags, nil)
+    return try open(
+      path ?? name.characters, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+  }
+
+  /// Opens a database file that exists, and changes nothing in it.
+  static func openToRead(
+    _ path: UnsafePointer<CChar>
+  ) throws(DatabaseError) -> Connection {
+    try open(path, SQLITE_OPEN_READONLY)
+  }
+
+  private static func open(
+    _ path: UnsafePointer<CChar>, _ mode: Int32
+  ) throws(DatabaseError) -> Connection {
+    var raw: OpaquePointer?
+    let flags = mode | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let code = sqlite3_open_v2(path, &raw, flags, nil)
     guard code == SQLITE_OK, let raw else {
       sqlite3_close(raw)
       throw DatabaseError(code: code == SQLITE_OK ? SQLITE_NOMEM : code)
