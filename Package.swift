@@ -15,6 +15,11 @@ let package = Package(
   name: "CallbackRegistry",
   products: [
     .library(name: "CallbackRegistry", targets: ["CallbackRegistry"]),
+    // One library for a process of several parts, as a host and its plug-ins
+    // are: all must have the same one. It has the C functions, too.
+    .library(
+      name: "CallbackRegistryShared", type: .dynamic,
+      targets: ["CallbackRegistry", "CInterop"]),
     .executable(name: "cbr", targets: ["cbr"]),
   ],
   traits: [

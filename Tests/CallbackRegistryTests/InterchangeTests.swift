@@ -42,6 +42,26 @@ struct InterchangeTests {
     #expect(try registry.story(of: token).contains("reason 1000"))
   }
 
+  @Test("An owner that C has made is taken up, and is C's to end (G9)")
+  func ownerOfC() throws {
+    let registry = try Registry()
+    var made: cbr_owner = 0
+    #expect(cbr_owner_create(registry.handle, "of C", &made) == CBR_OK)
+    let token: Token<Void, Void>
+    do {
+      let owner = try #require(Owner(handle: made))
+      #expect(owner.registry.handle == registry.handle)
+      token = try registry.register("of Swift", owner: owner) {}.keep()
+    }
+    #expect(token.isLive)
+    #expect(cbr_invalidate(made, 1) == CBR_OK)
+    #expect(!token.isLive)
+    #expect(Owner(handle: made) == nil)
+    #expect(Owner(handle: token.handle) == nil)
+    #expect(Owner(handle: registry.handle) == nil)
+    #expect(Owner(handle: 0) == nil)
+  }
+
   @Test("C calls a Swift closure from and to nothing")
   func nothingFromC() throws {
     let registry = try Registry()
