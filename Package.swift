@@ -15,6 +15,9 @@ let package = Package(
   name: "CallbackRegistry",
   products: [
     .library(name: "CallbackRegistry", targets: ["CallbackRegistry"]),
+    // The C API of the same engine, for C in Swift packages.
+    .library(
+      name: "CCallbackRegistry", targets: ["CCallbackRegistry", "CInterop"]),
     .executable(name: "cbr", targets: ["cbr"]),
   ],
   traits: [
