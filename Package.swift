@@ -20,6 +20,9 @@ let package = Package(
     .library(
       name: "CallbackRegistryShared", type: .dynamic,
       targets: ["CallbackRegistry", "CInterop"]),
+    // The C API of the same engine, for C in Swift packages.
+    .library(
+      name: "CCallbackRegistry", targets: ["CCallbackRegistry", "CInterop"]),
     .executable(name: "cbr", targets: ["cbr"]),
   ],
   traits: [
@@ -50,8 +53,7 @@ let package = Package(
       dependencies: ["CallbackRegistry", "CLinux", "CPlatform", "CSQLite"]),
     .executableTarget(
       name: "Quickstart", dependencies: ["CallbackRegistry"],
-      path: "Examples", exclude: ["demo", "quickstart.c", "quickstart.cpp"],
-      sources: ["Quickstart.swift"]),
+      path: "Examples/Quickstart"),
     .target(
       name: "CInterchange", dependencies: ["CCallbackRegistry"],
       path: "Tests/CInterchange"),
