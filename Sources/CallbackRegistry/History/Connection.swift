@@ -10,7 +10,7 @@ import CSQLite
 struct Connection {
   private let raw: OpaquePointer
   /// None in memory.
-  private(set) var lease: LeasePointer?
+  private(set) var lease: FileLeasePointer?
 
   /// Opens a database file, made when it is missing, or one in memory.
   static func open(
@@ -45,7 +45,7 @@ struct Connection {
   mutating func share(
     _ path: UnsafePointer<CChar>
   ) throws(DatabaseError) {
-    lease = try Lease.make(of: path)
+    lease = try FileLease.make(of: path)
   }
 
   /// Every statement must have been finalized.
