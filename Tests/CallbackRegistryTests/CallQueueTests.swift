@@ -194,6 +194,27 @@ struct CallQueueTests {
     #expect(queue.end().isAlready)
   }
 
+  @Test("A queue that finishes delivers what waits, though it is released")
+  func finishingReleased() throws {
+    let registry = try Registry()
+    let tracker = Tracker()
+    let last = Gate()
+    let goOn = Gate()
+    do {
+      let queue = try CallQueue(in: registry)
+      try queue.post("first") { goOn.wait() }
+      for _ in 0..<3 {
+        try queue.post("job") { [object = tracker.make()] in object.touch() }
+      }
+      try queue.post("last") { last.open() }
+      _ = queue.finish()
+    }
+    #expect(tracker.liveCount == 3)
+    goOn.open()
+    last.wait()
+    #expect(tracker.liveCount == 0)
+  }
+
   @Test("A queue ends with its owner")
   func ownedByOwner() throws {
     let registry = try Registry()

@@ -5,6 +5,7 @@
     /// Where a queue's calls are delivered.
     public struct Place: Sendable {
       let hasThread: Bool
+      var isPumped: Bool { !hasThread }
 
       /// On a thread of the library's, one for the queue.
       public static let thread = Place(hasThread: true)

@@ -15,12 +15,14 @@
   /// are delivered in the order in which they were posted. What was posted is
   /// freed exactly once, whatever becomes of it, and no lock is held then.
   ///
-  /// When the queue is released it ends, and what waits in it is dropped; call
-  /// ``finish()`` before, to have it delivered.
+  /// When the queue is released it ends, and what waits in it is dropped. To
+  /// have that delivered call ``finish()`` before; a pumped queue has to be
+  /// kept until then.
   public final class CallQueue: Sendable {
     /// The queue as a number, which is the same queue in C and in Swift.
     public let handle: UInt64
     private let isMadeHere: Bool
+    private let isPumped: Bool
     /// What its registry is kept open by.
     private let registry: Registry?
 
@@ -71,6 +73,7 @@
       try RegistryError.check(status, about: registry.handle)
       handle = made
       isMadeHere = true
+      isPumped = place.isPumped
       self.registry = registry
     }
 
@@ -87,11 +90,14 @@
       }
       self.handle = handle
       isMadeHere = false
+      isPumped = false
       registry = nil
     }
 
     deinit {
       guard isMadeHere else { return }
+      // One that finishes ends by itself, if anybody still delivers there.
+      if !isPumped, Queues.finish(handle) == .already { return }
       _ = Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
     }
 
@@ -122,8 +128,7 @@
 
     /// Ends the queue when all that waits in it has been delivered.
     ///
-    /// From now on posts throw `closed`. The object has to be kept until then:
-    /// releasing it ends the queue at once.
+    /// From now on posts throw `closed`.
     ///
     /// - Returns: ``Outcome/ended`` when nothing waited; ``Outcome/pending``
     ///   when it will end; ``Outcome/deferred`` when it will end after the call
