@@ -150,6 +150,9 @@ extension RegistryError {
     case .limitReached: "limitReached"
     case .history: "history"
     case .unsupported: "unsupported"
+    case .cancelled: "cancelled"
+    case .neverCalled: "neverCalled"
+    case .thrown: "thrown"
     case .failed: "failed"
     }
   }

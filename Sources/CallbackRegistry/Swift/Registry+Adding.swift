@@ -86,11 +86,7 @@
       request.flags = traits.options.rawValue
       request.level = traits.level?.number ?? 0
       request.line = UInt32(clamping: traits.line)
-      if traits.file.hasPointerRepresentation {
-        // A literal lasts as long as the program, and ends with a zero.
-        request.file = UnsafeRawPointer(traits.file.utf8Start)
-          .assumingMemoryBound(to: CChar.self)
-      }
+      request.file = traits.file.filePath
       var token = Handle.none
       let status = withText(traits.label, "label") { label in
         request.label = label

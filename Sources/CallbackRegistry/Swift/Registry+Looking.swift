@@ -18,9 +18,9 @@
         case slot
         /// A list of callbacks that are called together, made by C.
         case signal
-        /// A place where calls are delivered, made by C.
+        /// A place where calls are delivered.
         case queue
-        /// Work with one delegate and an end, made by C.
+        /// Work with one delegate and an end.
         case session
         /// A piece of a session's work.
         case task
