@@ -78,7 +78,7 @@ package func cbr_emit_combined(
 private func emit(
   _ what: EmissionRequest, _ result: UnsafeMutablePointer<cbr_emission>?
 ) -> cbr_status {
-  var emission = Emission()
+  var emission = EmissionCounts()
   if let result {
     guard StructureSize.isKnown(result) else {
       return refuse("result->size is not one that this library knows")

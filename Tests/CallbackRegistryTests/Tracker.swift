@@ -139,6 +139,7 @@ extension RegistryError {
     case .foreign: "foreign"
     case .dying: "dying"
     case .closed: "closed"
+    case .unset: "unset"
     case .full: "full"
     case .consumed: "consumed"
     case .wouldDeadlock: "wouldDeadlock"

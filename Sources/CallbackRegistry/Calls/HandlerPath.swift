@@ -129,6 +129,19 @@ extension UnsafeMutablePointer where Pointee == ThreadRecord {
     return clearHandlerCell(token, slot: slot, cell: index)
   }
 
+  /// Takes back the call of a handler that found nothing to work on; leaving it
+  /// then counts nothing.
+  @inline(never)
+  package func takeBackHandler(
+    _ token: UInt64, at index: UInt32, mode: inout UInt32
+  ) {
+    guard mode & Mode.counted != 0 else { return }
+    let cell = countingCell(of: token)
+    cell.uncountAttempt()
+    cell.end(at: index)
+    mode = 0
+  }
+
   /// Clears the cell, and looks whether what was in it has died meanwhile.
   @inline(__always)
   private func clearHandlerCell(

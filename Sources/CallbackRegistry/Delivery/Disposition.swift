@@ -12,4 +12,6 @@ package enum Disposition {
   package static let allow = Int32(CBR_DISPOSITION_ALLOW)
   package static let cancel: Int32 = 4
   package static let handOver: Int32 = 5
+  /// Of a handler of Swift's whose object has died: it was not called.
+  package static let gone = Int32.min
 }

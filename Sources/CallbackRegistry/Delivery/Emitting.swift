@@ -23,7 +23,7 @@ package typealias Combiner =
   ) -> Int32
 
 /// What an emission did.
-package struct Emission {
+package struct EmissionCounts {
   /// Handlers that were called.
   package var called: UInt64 = 0
   /// Handlers that were live and blocked.
@@ -61,7 +61,7 @@ package enum Emitting {
   /// Calls a signal's handlers.
   @inline(__always)
   package static func emit(
-    _ what: EmissionRequest, result: inout Emission
+    _ what: EmissionRequest, result: inout EmissionCounts
   ) -> Status {
     guard let thread = ThreadPointer.current,
       let list = beginShort(what.signal, thread: thread)
@@ -111,7 +111,7 @@ package enum Emitting {
 
   @inline(never)
   private static func emitFully(
-    _ what: EmissionRequest, result: inout Emission
+    _ what: EmissionRequest, result: inout EmissionCounts
   ) -> Status {
     guard let thread = ThreadPointer.current ?? Process.currentThread() else {
       return .noMemory
@@ -196,7 +196,7 @@ package enum Emitting {
   @inline(__always)
   private static func run(
     _ what: EmissionRequest, _ pinned: PinnedList, thread: ThreadPointer,
-    cell: UInt32?, result: inout Emission
+    cell: UInt32?, result: inout EmissionCounts
   ) -> Status {
     let list = pinned.list
     let count = list.pointee.count.load(ordering: .acquiring)
@@ -271,6 +271,10 @@ extension Emitting {
       what, entry, entry.slot.pointee.function, entry.slot.pointee.context,
       thread: thread)
     guard turn != .forked else { return turn }
+    var mode = mode
+    if turn == .gone {
+      thread.takeBackHandler(entry.token, at: cell, mode: &mode)
+    }
     let departure = thread.leavePlainHandler(
       entry.token, slot: entry.slot, cell: cell, mode: mode)
     if departure == .claimed { Finishing.finish(entry.token, thread: thread) }
@@ -294,6 +298,11 @@ extension Emitting {
     let turn = call(
       what, entry, record.function, record.context, thread: thread)
     guard turn != .forked else { return turn }
+    if turn == .gone {
+      var mode = record.mode
+      thread.takeBackHandler(entry.token, at: record.depth, mode: &mode)
+      record.pin = UInt64(record.depth) | UInt64(mode) << 32
+    }
     if thread.leave(&record) == .claimed {
       Finishing.finish(entry.token, thread: thread)
     }
@@ -323,7 +332,7 @@ extension Emitting {
   ) -> HandlerTurn {
     let handler = unsafeBitCast(function, to: Handler?.self)
     var answer = handler?(context, what.argument) ?? Disposition.goOn
-    if let combine = what.combine {
+    if let combine = what.combine, answer != Disposition.gone {
       answer = combine(what.context, what.argument, entry.token, answer)
     }
     // A handler has forked: in the child nothing is the thread's any more.
@@ -333,7 +342,7 @@ extension Emitting {
       _ = Ending.end(entry.token, reason: Reason.ended, waitingUntil: nil)
       return .called
     }
-    return .stopped
+    return answer == Disposition.gone ? .gone : .stopped
   }
 }
 

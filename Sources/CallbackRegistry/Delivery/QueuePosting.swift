@@ -81,14 +81,15 @@ extension Queues {
     var request = PostRequest()
     request.message.token = entry.token
     request.message.isHandler = true
-    request.message.payload = place.copy.map { $0(argument) } ?? argument
+    request.message.payload = place.payload(of: argument, for: entry.slot)
     request.message.bytes = place.bytes
     request.message.free = place.free
     var status = Status.noMemory
-    if request.message.payload != nil || argument == nil {
+    let isMade = request.message.payload != nil
+    if isMade || argument == nil && place.copyForHandler == nil {
       status = post(request, to: place.queue)
     }
-    if status != .ok, place.copy != nil, request.message.payload != nil {
+    if status != .ok, place.copies, isMade {
       request.message.freePayload()
     }
     let word = entry.slot.pointee.word.load(ordering: .acquiring)

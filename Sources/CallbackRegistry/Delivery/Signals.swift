@@ -6,7 +6,7 @@ import Synchronization
 package enum Signals {
   package static func create(
     in handle: UInt64, label: UnsafePointer<CChar>?, owner: UInt64,
-    out: UnsafeMutablePointer<UInt64>
+    typeTag: UInt64 = 0, out: UnsafeMutablePointer<UInt64>
   ) -> Status {
     out.pointee = Handle.none
     guard let record = Memory.allocate(SignalRecord.self) else {
@@ -16,7 +16,8 @@ package enum Signals {
       .signal, in: handle, label: label, owner: owner, out: out
     ) { slot, registry, _ in
       record.initialize(
-        to: SignalRecord(emissionLimit: registry.pointee.emissionLimit))
+        to: SignalRecord(
+          emissionLimit: registry.pointee.emissionLimit, typeTag: typeTag))
       slot.pointee.body = UnsafeMutableRawPointer(record)
     }
     if status != .ok { Memory.release(record) }
@@ -61,6 +62,26 @@ package enum Signals {
       return .ok
     } catch {
       return thread.fail(error, about: signal)
+    }
+  }
+
+  /// Says whether a signal is live and was made with this type tag.
+  package static func matches(_ handle: UInt64, tag: UInt64) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .signal)
+      let access = try Access.of(handle, thread: thread)
+      let slot = Table.knownSlot(at: Handle.index(of: handle))
+      let status: Status = access.registry.pointee.lock.locked {
+        guard slot.pointee.word.load(ordering: .relaxed) == handle else {
+          return Access.absent(handle)
+        }
+        return slot.signalRecord?.pointee.typeTag == tag ? .ok : .interface
+      }
+      guard status == .ok else { throw status }
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
     }
   }
 

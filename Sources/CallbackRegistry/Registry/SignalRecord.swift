@@ -23,8 +23,13 @@ package struct SignalRecord: ~Copyable {
   package var blocks: UInt32 = 0
   /// How many emissions a thread may be inside at a time.
   package let emissionLimit: UInt32
+  /// The type of the argument, where that is known; 0: it is not.
+  package let typeTag: UInt64
 
-  package init(emissionLimit: UInt32) { self.emissionLimit = emissionLimit }
+  package init(emissionLimit: UInt32, typeTag: UInt64) {
+    self.emissionLimit = emissionLimit
+    self.typeTag = typeTag
+  }
 }
 
 package typealias SignalRecordPointer = UnsafeMutablePointer<SignalRecord>
@@ -32,15 +37,36 @@ package typealias SignalRecordPointer = UnsafeMutablePointer<SignalRecord>
 package typealias CopyArgument =
   @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
 
+package typealias CopyForHandler =
+  @convention(c) (
+    UnsafeMutableRawPointer?, UnsafeMutableRawPointer?
+  ) -> UnsafeMutableRawPointer?
+
 /// Where a connection is called, if not by who emits.
 package struct DeliveryPlace {
   package var queue = Handle.none
   /// Makes a payload of an emission's argument; nil: it is that itself.
   package var copy: CopyArgument?
+  /// The same, also given the handler's context, and in place of it.
+  package var copyForHandler: CopyForHandler?
   package var free: FreePayload?
   package var bytes: UInt64 = 0
 
   package init() {}
+
+  /// Whether a payload is its message's own.
+  var copies: Bool { copy != nil || copyForHandler != nil }
+
+  /// Makes a payload for a handler that is pinned.
+  func payload(
+    of argument: UnsafeMutableRawPointer?, for slot: SlotPointer
+  ) -> UnsafeMutableRawPointer? {
+    if let copyForHandler {
+      return copyForHandler(slot.pointee.context, argument)
+    }
+    guard let copy else { return argument }
+    return copy(argument)
+  }
 }
 
 /// What a token is as a signal's connection.

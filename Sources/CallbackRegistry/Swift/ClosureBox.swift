@@ -78,7 +78,7 @@
       _ input: UnsafeRawPointer, _ output: UnsafeMutableRawPointer
     ) -> Bool {
       if body(input, output) { return true }
-      objectIsGone()
+      endWithObject(token, owner)
       return false
     }
 
@@ -86,18 +86,18 @@
       guard let context else { return }
       Unmanaged<ClosureBox>.fromOpaque(context).release()
     }
+  }
 
-    /// Ends what was registered to the object.
-    ///
-    /// The calling thread is inside the token, so this box outlives it.
-    @inline(never)
-    private func objectIsGone() {
-      _ = Ending.end(
-        token.load(ordering: .relaxed), reason: Reason.objectDied,
-        waitingUntil: nil)
-      guard owner != Handle.none else { return }
-      _ = Ending.end(owner, reason: Reason.objectDied, waitingUntil: nil)
-    }
+  /// Ends what was registered to an object that has died.
+  ///
+  /// The calling thread is inside the token, whose box outlives it so.
+  @inline(never)
+  func endWithObject(_ token: borrowing Atomic<UInt64>, _ owner: UInt64) {
+    _ = Ending.end(
+      token.load(ordering: .relaxed), reason: Reason.objectDied,
+      waitingUntil: nil)
+    guard owner != Handle.none else { return }
+    _ = Ending.end(owner, reason: Reason.objectDied, waitingUntil: nil)
   }
 
   /// The part of a call that is the same for all types: calls a token's

@@ -76,21 +76,38 @@
     func add(
       _ box: ClosureBox, _ traits: CallbackTraits, owner: UInt64, tag: UInt64
     ) throws(RegistryError) -> UInt64 {
+      let registry = handle
+      let token = try traits.register(box, about: registry) { request, out in
+        request.function = ClosureBox.functionAddress
+        request.destroy = ClosureBox.destroy
+        request.owner = owner
+        request.typeTag = tag
+        return Registering.register(in: registry, request, out: &out)
+      }
+      box.token.store(token, ordering: .relaxed)
+      return token
+    }
+  }
+
+  extension CallbackTraits {
+    /// Registers a box, which becomes the context.
+    ///
+    /// `body` says the rest of the request, and registers.
+    func register(
+      _ box: some AnyObject, about handle: UInt64,
+      _ body: (inout RegistrationRequest, inout UInt64) -> Status
+    ) throws(RegistryError) -> UInt64 {
       var request = RegistrationRequest()
-      request.function = ClosureBox.functionAddress
       let context = Unmanaged.passRetained(box)
       request.context = context.toOpaque()
-      request.destroy = ClosureBox.destroy
-      request.owner = owner
-      request.typeTag = tag
-      request.flags = traits.options.rawValue
-      request.level = traits.level?.number ?? 0
-      request.line = UInt32(clamping: traits.line)
-      request.file = traits.file.filePath
+      request.flags = options.rawValue
+      request.level = level?.number ?? 0
+      request.line = UInt32(clamping: line)
+      request.file = file.filePath
       var token = Handle.none
-      let status = withText(traits.label, "label") { label in
+      let status = withText(label, "label") { label in
         request.label = label
-        return Registering.register(in: handle, request, out: &token)
+        return body(&request, &token)
       }
       guard status == .ok else {
         let error = RegistryError(status, about: handle)
@@ -98,7 +115,6 @@
         context.release()
         throw error
       }
-      box.token.store(token, ordering: .relaxed)
       return token
     }
   }
@@ -115,6 +131,11 @@
     init(
       of object: any AnyObject & Sendable, in registry: Registry
     ) throws(RegistryError) {
+      // A weak reference is nil from the moment that the deinit begins.
+      weak let promoted = object
+      guard promoted != nil else {
+        throw RegistryError(refusing: .dying, "the object's deinit has begun")
+      }
       if let owner = object as? Owner {
         handle = owner.handle
         endsWithObject = Handle.none

@@ -21,6 +21,8 @@
     case dying(Explanation)
     /// The registry has been closed.
     case closed(Explanation)
+    /// The slot holds nothing.
+    case unset(Explanation)
     /// A bound is reached.
     case full(Explanation)
     /// The callback could be called once, and was.
@@ -61,7 +63,8 @@
         .wrongKind(let explanation), .wrongType(let explanation),
         .unimplemented(let explanation), .foreign(let explanation),
         .dying(let explanation), .closed(let explanation),
-        .full(let explanation), .consumed(let explanation),
+        .unset(let explanation), .full(let explanation),
+        .consumed(let explanation),
         .wouldDeadlock(let explanation), .timedOut(let explanation),
         .tooDeep(let explanation), .wrongThread(let explanation),
         .forked(let explanation), .outOfMemory(let explanation),
@@ -86,6 +89,7 @@
         case .foreign: .foreign(explanation)
         case .dying: .dying(explanation)
         case .closed: .closed(explanation)
+        case .empty: .unset(explanation)
         case .full: .full(explanation)
         case .consumed: .consumed(explanation)
         case .wouldDeadlock: .wouldDeadlock(explanation)
@@ -97,7 +101,7 @@
         case .limit: .limitReached(explanation)
         case .audit: .history(explanation)
         case .unsupported: .unsupported(explanation)
-        case .ok, .pending, .deferred, .already, .stopped, .empty, .user:
+        case .ok, .pending, .deferred, .already, .stopped, .user:
           .failed(status: status.rawValue, explanation)
         }
     }
@@ -110,6 +114,14 @@
       }
       return .failed(
         status: status, Explanation.last(.user, about: handle))
+    }
+
+    /// The error for something that was found out here, in a sentence.
+    init(
+      refusing status: Status, _ sentence: StaticString
+    ) {
+      _ = Process.currentThread()?.fail(status) { $0.append(sentence) }
+      self.init(status)
     }
 
     static func check(

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if !hasFeature(Embedded)
+  /// A place for a delegate, which it holds weakly and calls safely.
+  ///
+  ///     final class Downloader: Sendable {
+  ///       let delegate: DelegateSlot<any DownloadDelegate>
+  ///       init(_ registry: Registry) throws(RegistryError) {
+  ///         delegate = try DelegateSlot("downloader.delegate", in: registry)
+  ///       }
+  ///     }
+  ///     downloader.delegate.value = window
+  ///     try downloader.delegate.call { $0.didReceive(bytes) }
+  ///
+  /// It is what ``Delegate`` projects. It ends when it is released, and the
+  /// registration of its delegate with it.
+  public final class DelegateSlot<Wrapped: Sendable>: Sendable {
+    private let held: Result<HeldToken<WeakReference>, RegistryError>
+
+    /// Makes an empty slot that belongs to a registry.
+    ///
+    /// - Parameters:
+    ///   - label: Its name, and its delegates', in explanations; at most 255
+    ///     bytes.
+    ///   - registry: Where its delegates are registered.
+    /// - Throws: `invalid`, `closed`, `dying`, `outOfMemory`, `limitReached`,
+    ///   `forked`.
+    public convenience init(
+      _ label: String, in registry: Registry
+    ) throws(RegistryError) {
+      self.init(trying: label, in: registry, owner: Handle.none)
+      _ = try held.get()
+    }
+
+    /// Makes an empty slot that belongs to an owner, and ends with it.
+    ///
+    /// - Parameters:
+    ///   - label: Its name, and its delegates', in explanations; at most 255
+    ///     bytes.
+    ///   - owner: What it ends with. It is not held.
+    /// - Throws: As with a registry, and `stale` when the owner is dead.
+    public convenience init(
+      _ label: String, in owner: Owner
+    ) throws(RegistryError) {
+      self.init(trying: label, in: owner.registry, owner: owner.handle)
+      _ = try held.get()
+    }
+
+    /// Makes a slot that, where there is none, throws that when it is used.
+    init(trying label: String, in registry: Registry, owner: UInt64) {
+      self.label = label
+      held = Result { () throws(RegistryError) in
+        try HeldToken(label, in: registry, owner: owner)
+      }
+    }
+
+    private let label: String
+
+    /// The slot as a number, which is the same slot in C and in Swift; 0 when
+    /// it could not be made.
+    public var handle: UInt64 { (try? held.get().slot) ?? Handle.none }
+
+    /// The delegate, held strongly by who gets it; nil when there is none, or
+    /// its `deinit` has begun.
+    ///
+    /// Setting it replaces the former one, whose registration ends; nil ends it
+    /// alone. What cannot be set leaves the slot as it was: ``failure`` says
+    /// why, and ``set(_:level:file:line:)`` throws it.
+    public var value: Wrapped? {
+      get {
+        guard let present = try? held.get().present else { return nil }
+        if let object = present.content?.object { return object as? Wrapped }
+        end(present)
+        return nil
+      }
+      set {
+        do throws(RegistryError) {
+          try set(newValue)
+        } catch {
+          (try? held.get())?.failure = error
+        }
+      }
+    }
+
+    /// Why the last assignment did nothing; nil when it did what it should.
+    public var failure: RegistryError? {
+      switch held {
+      case .success(let held): held.failure
+      case .failure(let error): error
+      }
+    }
+
+    /// Sets the delegate.
+    ///
+    /// - Parameters:
+    ///   - value: An object, which is not held; nil: no delegate.
+    ///   - level: How much it writes to the history; nil: as the registry.
+    ///   - file: Where it is set, for explanations.
+    ///   - line: Likewise.
+    /// - Throws: `invalid` when it is no object; `dying` when its `deinit` has
+    ///   begun; `stale`, `closed`, `outOfMemory`, `limitReached`, `forked`. The
+    ///   slot is as it was.
+    public func set(
+      _ value: Wrapped?, level: Registry.Level? = nil,
+      file: StaticString = #fileID, line: UInt = #line
+    ) throws(RegistryError) {
+      let held = try held.get()
+      guard let value else {
+        try held.set(HeldToken.Holding())
+        held.failure = nil
+        return
+      }
+      let traits = CallbackTraits(label, [], level, file, line)
+      let reference = try WeakReference(to: value, in: held.registry)
+      let token = try held.registry.addImplementation(
+        traits, reference, as: Wrapped.self)
+      try held.set(
+        HeldToken.Holding(token: token, isOwn: true, content: reference))
+      held.failure = nil
+      withExtendedLifetime(value) {}
+    }
+
+    /// Calls the delegate on the calling thread.
+    ///
+    /// It is held strongly while `body` runs, and no call begins once its
+    /// `deinit` has.
+    ///
+    /// - Parameter body: Gets the delegate. It cannot throw: have it return a
+    ///   `Result`.
+    /// - Returns: What `body` returns.
+    /// - Throws: `unset` when there is no delegate; `stale` when it has died
+    ///   or the slot has ended; `closed`, `forked`, `outOfMemory`; `wrongType`
+    ///   when C has set a callback of another type.
+    public func call<Result>(
+      _ body: (Wrapped) -> Result
+    ) throws(RegistryError) -> Result {
+      let target = try held.get().target()
+      return try InterfaceToken(registered: target).call(body)
+    }
+
+    /// Calls the delegate on the calling thread, if there is one.
+    ///
+    /// An attempt on one that has died is recorded, as if it had thrown.
+    ///
+    /// - Parameters:
+    ///   - otherwise: Is returned when no delegate can be called.
+    ///   - body: Gets the delegate.
+    /// - Returns: What `body` returns, or the default.
+    public func call<Result>(
+      default otherwise: @autoclosure () -> Result,
+      _ body: (Wrapped) -> Result
+    ) -> Result {
+      guard let target = try? held.get().target() else { return otherwise() }
+      return InterfaceToken(registered: target)
+        .call(default: otherwise(), body)
+    }
+
+    /// Ends the slot for good; its delegate's registration ends when it is
+    /// released.
+    ///
+    /// - Parameters:
+    ///   - reason: Recorded, and part of every later explanation.
+    ///   - timeout: Of no effect yet: nothing runs inside a slot itself.
+    /// - Returns: What it has come to.
+    public func end(
+      reason: EndReason = .ended, waiting timeout: Duration? = nil
+    ) -> Outcome {
+      switch held {
+      case .success(let held):
+        Outcome.ending(held.slot, reason: reason, waiting: timeout)
+      case .failure(let error): .failed(error)
+      }
+    }
+
+    /// Whether it is live at this moment; advice.
+    public var isLive: Bool { Liveness.isLive(handle) }
+
+    /// The life of the slot.
+    public var explanation: Explanation { Explanation(of: handle) }
+
+    /// Its object was found to be dead.
+    private func end(_ holding: HeldToken<WeakReference>.Holding) {
+      let reason = Reason.objectDied
+      _ = Ending.end(holding.token, reason: reason, waitingUntil: nil)
+      guard let owner = holding.content?.endsWithObject, owner != Handle.none
+      else { return }
+      _ = Ending.end(owner, reason: reason, waitingUntil: nil)
+    }
+  }
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is behind a slot of Swift's: a slot of the engine, which decides what is
+// called, and what Swift last put into it. The lock orders those who set; it is
+// taken before a registry's lock, and no user code runs under it: what was held
+// before is ended and released when the lock is free.
+
+#if !hasFeature(Embedded)
+  // Unchecked: every `var` is used under the lock alone.
+  final class HeldToken<Content: Sendable>: @unchecked Sendable {
+    /// What was put into the slot.
+    struct Holding: Sendable {
+      var token = Handle.none
+      /// Whether it ends when it is replaced.
+      var isOwn = false
+      var content: Content?
+    }
+
+    let registry: Registry
+    let slot: UInt64
+    private let lock: Monitor
+    private var holding = Holding()
+    private var lastFailure: RegistryError?
+
+    init(
+      _ label: String, in registry: Registry, owner: UInt64
+    ) throws(RegistryError) {
+      guard let lock = Monitor.make() else { throw RegistryError(.noMemory) }
+      var made = Handle.none
+      let status = withText(label, "label") { label in
+        Slots.create(
+          in: registry.handle, label: label, owner: owner, out: &made)
+      }
+      guard status == .ok else {
+        lock.destroy()
+        throw RegistryError(status, about: registry.handle)
+      }
+      self.registry = registry
+      self.lock = lock
+      slot = made
+    }
+
+    deinit {
+      _ = Ending.end(slot, reason: Reason.ended, waitingUntil: nil)
+      end(holding, reason: Reason.ended)
+      lock.destroy()
+    }
+
+    /// Puts a token into the slot, or nothing, and ends the former one.
+    ///
+    /// What cannot be put there is ended, if it would have been the slot's own.
+    func set(_ new: Holding) throws(RegistryError) {
+      var former = Holding()
+      let status = lock.locked {
+        let status = Slots.set(slot, to: new.token)
+        guard status == .ok else { return status }
+        former = holding
+        holding = new
+        return .ok
+      }
+      guard status == .ok else {
+        let error = RegistryError(status, about: slot)
+        end(new, reason: Reason.ended)
+        throw error
+      }
+      end(
+        former,
+        reason: new.token == Handle.none ? Reason.ended : Reason.replaced)
+    }
+
+    private func end(_ holding: Holding, reason: UInt32) {
+      guard holding.isOwn else { return }
+      _ = Ending.end(holding.token, reason: reason, waitingUntil: nil)
+    }
+
+    /// What is in the slot, if it is what was put there.
+    var present: Holding? {
+      let token = Slots.get(slot)
+      let holding = lock.locked { self.holding }
+      return token != Handle.none && token == holding.token ? holding : nil
+    }
+
+    /// What a call is to enter: what is in the slot, or what was in it and has
+    /// died, so that the attempt is recorded as a late one.
+    func target() throws(RegistryError) -> UInt64 {
+      let token = Slots.get(slot)
+      if token != Handle.none { return token }
+      guard Liveness.isLive(slot) else {
+        // It has been dead, for certain, from here on.
+        _ = Slots.get(slot)
+        throw RegistryError.ofThread()
+      }
+      let former = lock.locked { holding.token }
+      guard former != Handle.none, !Liveness.isLive(former) else {
+        throw RegistryError(.empty, about: slot)
+      }
+      return former
+    }
+
+    /// Why what was assigned last is not there.
+    var failure: RegistryError? {
+      get { lock.locked { lastFailure } }
+      set { lock.locked { lastFailure = newValue } }
+    }
+  }
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCallbackRegistry
+import CallbackRegistry
+import Testing
+
+@Suite("Slots of closures")
+struct CallbackSlotTests {
+  private let registry: Registry
+  private let tracker = Tracker()
+
+  init() throws { registry = try Registry() }
+
+  @Test("A closure is set, called, replaced and cleared; each is freed once")
+  func lives() throws {
+    let slot = try CallbackSlot<Int, Int>("double", in: registry)
+    #expect(slot.token == nil)
+    #expect(thrown { _ = try slot.call(1) }?.name == "unset")
+    try slot.set("first") { [object = tracker.make()] number in
+      object.touch()
+      return number * 2
+    }
+    #expect(try slot.call(4) == 8)
+    let first = try #require(slot.token)
+    try slot.set("second") { [object = tracker.make()] number in
+      object.touch()
+      return number * 3
+    }
+    #expect(tracker.liveCount == 1)
+    #expect(try slot.call(4) == 12)
+    #expect(!first.isLive)
+    #expect(try registry.story(of: first).contains("replaced"))
+    try slot.clear()
+    #expect(tracker.liveCount == 0)
+    #expect(thrown { _ = try slot.call(1) }?.name == "unset")
+    #expect(slot.call(default: 9, 1) == 9)
+  }
+
+  @Test("Several inputs, none, and an object")
+  func inputs() throws {
+    let pair = try CallbackSlot<(Int, Int), Int>("sum", in: registry)
+    try pair.set("sum") { left, right in left + right }
+    #expect(try pair.call(1, 2) == 3)
+    let nothing = try CallbackSlot<Void, Int>("nothing", in: registry)
+    try nothing.set("five") { 5 }
+    #expect(try nothing.call() == 5)
+    do {
+      let object = tracker.make()
+      try nothing.set("object", owner: object) { object, _ in
+        object.touch()
+        return 6
+      }
+      #expect(try nothing.call() == 6)
+    }
+    #expect(tracker.liveCount == 0)
+    #expect(thrown { _ = try nothing.call() }?.name == "stale")
+    #expect(thrown { _ = try nothing.call() }?.name == "stale")
+    #expect(nothing.call(default: 1, ()) == 1)
+    #expect(try registry.statistics.refused == 3)
+  }
+
+  @Test("A callback of another's is called, and not ended with the slot (G19)")
+  func anothers() throws {
+    let slot = try CallbackSlot<Void, Int>("guest", in: registry)
+    let guest = try registry.register("guest") { 1 }
+    try slot.set(guest.token)
+    #expect(try slot.call() == 1)
+    try slot.set("own") { 2 }
+    #expect(guest.token.isLive)
+    try slot.set(guest.token)
+    #expect(guest.end().isEnded)
+    #expect(slot.token == nil)
+    #expect(cbr_slot_get(slot.handle) == 0)
+    #expect(thrown { _ = try slot.call() }?.name == "stale")
+    #expect(thrown { try slot.set(guest.token) }?.name == "stale")
+    let other = try Registry()
+    let foreign = try other.register("foreign") { 3 }
+    #expect(thrown { try slot.set(foreign.token) }?.name == "foreign")
+  }
+
+  @Test("What cannot be set is released, and leaves the slot as it was (G6)")
+  func failures() throws {
+    let slot = try CallbackSlot<Void, Int>("slot", in: registry)
+    try slot.set("good") { [object = tracker.make()] in
+      object.touch()
+      return 1
+    }
+    let label = String(repeating: "x", count: 256)
+    let error = thrown {
+      try slot.set(label) { [object = tracker.make()] in
+        object.touch()
+        return 2
+      }
+    }
+    #expect(error?.name == "invalid")
+    #expect(try slot.call() == 1)
+    #expect(tracker.liveCount == 1)
+    #expect(slot.end().isEnded)
+    #expect(thrown { _ = try slot.call() }?.name == "stale")
+    let late = thrown {
+      try slot.set("late") { [object = tracker.make()] in
+        object.touch()
+        return 2
+      }
+    }
+    #expect(late?.name == "stale")
+    #expect(tracker.liveCount == 1)
+    #expect(tracker.madeCount == 3)
+  }
+
+  @Test("The closure is released with the slot, also from inside it (G12)")
+  func released() throws {
+    let later = Later<CallbackSlot<Void, Void>>()
+    do {
+      let slot = try CallbackSlot<Void, Void>("slot", in: registry)
+      later.value = slot
+      try slot.set("drops") { [object = tracker.make()] in
+        later.value = nil
+        object.touch()
+      }
+    }
+    let slot = try #require(later.value)
+    let handle = slot.handle
+    try slot.call()
+    #expect(tracker.liveCount == 1)
+    _ = consume slot
+    #expect(!cbr_is_live(handle))
+    #expect(tracker.liveCount == 0)
+  }
+}
