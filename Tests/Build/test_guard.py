@@ -349,6 +349,22 @@ class Guarding(Sandbox):
             (ended.returncode, ended.stderr, ended.stdout))
         self.assertEqual(2, self.ask("SELECT count(*) FROM run")[0][0])
 
+    def test_G30_dead_data_stays_dead(self):
+        self.prepare("libcurl")
+        self.program = PROGRAMS / "reborn.c"
+        plain = self.build_preloaded()
+        for program, more in (
+                (plain, {"LD_PRELOAD": str(self.folder / "guard.so")}),
+                (self.build_wrapped(), {})):
+            ended = run(program, *self.words, env=self.environment(**more))
+            self.assertEqual((0, ""), (ended.returncode, ended.stderr))
+            self.assertEqual(
+                ["fetched 23 23 23 23 0 0", "others 1, data 1, child 0",
+                 "calls 0, late 0"], ended.stdout.splitlines())
+        self.assertEqual([("object died", 6)], self.ask(
+            "SELECT ended_reason, count(*) FROM late_callers GROUP BY 1"))
+        self.expect_sound()
+
     def test_G30_archive_with_the_registry_inside(self):
         self.prepare("sqlite3")
         self.flags = [
