@@ -182,10 +182,44 @@ class Descriptions(Sandbox):
             self.assertIn(made.returncode, (0, 1, 3), bytes(text))
             self.assertEqual(made.returncode == 0, made.stderr == "")
 
+    def test_G30_line_ends_and_marks_of_other_systems(self):
+        text = ("library libc.so.6\ninclude <stdlib.h>\n"
+                "callback void f(void *data)\n"
+                "setter void on_exit(int object, @f, void *data)\n\n"
+                "code\nint a;\nend\n")
+        expected = run(COMMAND, "guard", self.describe(text)).stdout
+        self.assertIn("int a;", expected)
+        for mark, end in (("", "\r\n"), ("\ufeff", "\n"), ("\ufeff", "\r\n")):
+            path = self.folder / "d.guard"
+            path.write_bytes((mark + text.replace("\n", end)).encode())
+            made = run(COMMAND, "guard", path)
+            self.assertEqual((0, "", expected), (
+                made.returncode, made.stderr, made.stdout))
+
+    def test_G30_what_cannot_be_written_is_said(self):
+        good = self.describe((ROOT / "Guards/libuv.guard").read_text())
+        for words in ((), ("--wrap",)):
+            with open("/dev/full", "w") as full:
+                made = subprocess.run(
+                    [COMMAND, "guard", good, *words], stdout=full,
+                    stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(3, made.returncode)
+            self.assertIn("standard output: ", made.stderr)
+        link = self.folder / "link"
+        link.symlink_to(good)
+        for output in (good, link):
+            text = good.read_text()
+            made = run(COMMAND, "guard", good, "-o", output)
+            self.assertEqual(3, made.returncode)
+            self.assertIn("this is the description; name another file",
+                          made.stderr)
+            self.assertEqual(text, good.read_text())
+
     def test_G30_command_line(self):
         good = ROOT / "Guards/libuv.guard"
         for words, status in (
                 ((), 2), ((good, good), 2), ((good, "-o"), 2),
+                ((good, "--wrap", "-o", self.folder / "x"), 2),
                 ((self.folder / "none",), 3),
                 ((good, "-o", self.folder / "no/such"), 3),
                 (("/bin/true",), 3), ((good,), 0), ((good, "--wrap"), 0)):
