@@ -28,9 +28,10 @@ LIBRARIES = {
         "libuv", "object", [], ["refused 1", "closed 0"],
         ["calls 2, late 0"]),
     "glib": (
-        "gobject-2.0", "data", ["calls 3, late 2"],
+        "gobject-2.0", "data", ["calls 3, late 2", "child 1"],
         ["answered 42, swapped 3", "found 1", "blocked 1, unblocked 1",
-         "disconnected 1, then 0", "destroyed 1"], ["calls 1, late 0"]),
+         "disconnected 1, then 0", "destroyed 1"],
+        ["calls 1, late 0", "child 0"]),
     "libexpat": (
         "expat", "object", ["calls 4, late 1"],
         ["first 1", "second 1 1", "parsed 1", "reset 1", "before 1",
