@@ -92,6 +92,10 @@ MISTAKES = [
      ":5: what dies is missing"),
     (HEAD + "callback void f(void *data)\nsetter void on_exit(int, @f)\n",
      ":4: the parameter \"int\" must have a type and a name"),
+    (HEAD + "callback int int(void *data)\n  default 0\n" + SETTER,
+     ":3: int is a word of C"),
+    (HEAD + "callback void f(unsigned long)\n" + SETTER,
+     ":3: long is a word of C"),
     (HEAD + "  default 0\n", ":3: an indented line must follow"),
     (HEAD + "code\nint a;\n", ":3: the C code has no end"),
     (HEAD + "callback void f(void *data)\n  otherwise g\n" + SETTER,
@@ -182,6 +186,17 @@ class Descriptions(Sandbox):
             made = run(COMMAND, "guard", path, errors="replace")
             self.assertIn(made.returncode, (0, 1, 3), bytes(text))
             self.assertEqual(made.returncode == 0, made.stderr == "")
+
+    def test_G30_one_mistake_has_one_sentence(self):
+        """What follows from a line that cannot be read is not said, too."""
+        made = run(COMMAND, "guard", self.describe(
+            HEAD + "callback void f(void *data)\nsetter on_exit[]\n"))
+        self.assertEqual(made.stderr.count("\n"), 1, made.stderr)
+        made = run(COMMAND, "guard", self.describe(
+            HEAD + "callback void f(" + "x(" * 50_000 + ")\n" + SETTER))
+        self.assertLess(len(made.stderr), 1_500)
+        made = run(COMMAND, "guard", self.folder)
+        self.assertIn("Is a directory", made.stderr)
 
     def test_G30_line_ends_and_marks_of_other_systems(self):
         text = ("library libc.so.6\ninclude <stdlib.h>\n"

@@ -67,9 +67,14 @@ extension Command {
     while case let byte = getc(file), byte != EOF {
       bytes.append(UInt8(truncatingIfNeeded: byte))
     }
+    guard ferror(file) == 0 else {
+      throw Problem(
+        sentence: "\(path): \(String(cString: strerror(errno)))",
+        ending: .failed)
+    }
     // The mark that some editors begin a text with.
     if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
-    guard ferror(file) == 0, !bytes.contains(0),
+    guard !bytes.contains(0),
       let text = String(validating: bytes, as: UTF8.self)
     else {
       throw Problem(

@@ -27,7 +27,8 @@
     public let state: State
     /// When it was registered.
     public let registered: HistoryTime?
-    /// Where, as `file:line`; empty when that was not given.
+    /// Where, as `file:line`, or as an address in a program that is guarded;
+    /// empty when that was not given.
     public let site: String
     /// By which thread; empty when that is unknown.
     public let registeredBy: String
@@ -99,7 +100,7 @@
       """
       SELECT t.registration, t.run, t.token, c.label, t.owner,
         t.registered_time_ns + u.realtime_offset_ns,
-        s.file || ':' || s.line, rh.title,
+        s.file || coalesce(':' || nullif(s.line, 0), ''), rh.title,
         t.ended_time_ns + u.realtime_offset_ns, t.ended_reason, eh.title,
         t.settled_sequence,
         max(t.calls, coalesce(t.attempts - t.outstanding, 0)),
