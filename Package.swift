@@ -48,7 +48,12 @@ let package = Package(
       dependencies: ["CallbackRegistry", "CLinux", "CPlatform", "CSQLite"]),
     .executableTarget(
       name: "Quickstart", dependencies: ["CallbackRegistry"],
-      path: "Examples", exclude: ["demo", "quickstart.c", "quickstart.cpp"],
+      path: "Examples",
+      exclude: [
+        "Queues", "cookie.c", "delegate.c", "demo", "downloader", "guarded",
+        "python", "quickstart.c", "quickstart.cpp", "session.c", "steps.sh",
+        "thunk.c",
+      ],
       sources: ["Quickstart.swift"]),
     .target(
       name: "CInterchange", dependencies: ["CCallbackRegistry"],
