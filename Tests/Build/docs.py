@@ -36,9 +36,8 @@ def coverage(graph):
 
 def build():
     shutil.rmtree(OUT, ignore_errors=True)
-    toolchain = pathlib.Path(shutil.which("swiftc")).resolve().parent
     symbols.run(
-        toolchain / "docc", "convert", CATALOGUE,
+        symbols.TOOLCHAIN / "docc", "convert", CATALOGUE,
         "--additional-symbol-graph-dir", symbols.GRAPHS,
         "--output-path", OUT, "--warnings-as-errors",
         "--transform-for-static-hosting",

@@ -6,10 +6,12 @@ import json
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = ROOT / ".build/debug"
+TOOLCHAIN = pathlib.Path(shutil.which("swiftc")).resolve().parent
 GRAPHS = ROOT / "build/symbols"
 GRAPH = GRAPHS / "CallbackRegistry.symbols.json"
 
@@ -42,8 +44,9 @@ def extract():
 def noncopyable():
     """Returns the names of types that are not copyable, which the graph does
     not tell."""
-    interface = run("swift-synthesize-interface", *MODULE)
-    return re.findall(r"\b(?:struct|enum) (\w+)[^{]*~Copyable", interface)
+    interface = run(TOOLCHAIN / "swift-synthesize-interface", *MODULE)
+    return re.findall(
+        r"\b(?:struct|enum) (\w+)(?:<[^<>{]*>)? : [^{]*~Copyable\b", interface)
 
 
 def name(symbol):

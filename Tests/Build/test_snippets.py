@@ -84,14 +84,15 @@ def comments(source):
 def examples(lines):
     """Returns the lines of a comment that are code; the others are empty.
 
-    Code is fenced, or begins four spaces to the right behind an empty line."""
-    code, fenced, indented = [], False, False
+    Code is fenced, or begins four spaces to the right behind an empty line. What
+    is fenced as another language's is none."""
+    code, fence, indented = [], None, False
     former = ""
     for line in lines:
         if line.startswith("```"):
-            fenced, kept = not fenced, ""
-        elif fenced:
-            kept = line
+            fence, kept = None if fence else line, ""
+        elif fence:
+            kept = line if fence in ("```", "```swift") else ""
         else:
             indented = line.startswith("    ") and (
                 indented or not former.strip()) or (
