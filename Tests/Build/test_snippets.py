@@ -11,8 +11,8 @@ the C module `Legacy`, with the header in a comment `<!-- h ... -->`. A comment
 
 The blocks in the documentation comments of the module are compiled, each
 comment's for itself, with what snippets/Prelude.swift declares, and behind the
-lines of the file in snippets that is named as the source is. There … is nothing,
-and what is declared need not be used.
+lines of the file in snippets that is named as the source is. There … is any value,
+or nothing, and what is declared need not be used.
 
 All this becomes a package in build/snippets, which is built where the module has
 been built already.
@@ -102,7 +102,8 @@ def examples(lines):
                 indented or not former.strip()) or (
                 indented and not line.strip())
             kept = line[4:] if indented else ""
-        code.append(kept.replace("…", ""))
+        code.append(re.sub(r"(= |-> \w+ in )…", r"\1missing()", kept)
+                    .replace("…", ""))
         former = line
     return code
 
