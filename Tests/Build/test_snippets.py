@@ -122,7 +122,7 @@ def split(code):
         if line.startswith("}") or line.endswith("{}"):
             is_outside = False
     # Each example may have a type of that name.
-    outside = [re.sub(r"^(?!extension\b)(?=\w)", "private ", line)
+    outside = [re.sub(r"^((?:@\w+ )*)(?!extension\b)", r"\1private ", line)
                if DECLARATION.match(line) else line for line in outside]
     return "\n".join(outside) + "\n", "\n".join(inside) + "\n"
 
@@ -146,7 +146,7 @@ def of_comment(source, line, lines):
     prelude = re.sub(r"^import .*", "", prelude, flags=re.M)
     name = re.sub(r"\W", "_", source.stem)
     return (
-        f"import CallbackRegistry\n{imports}"
+        f"import CallbackRegistry\nimport Prelude\n{imports}"
         f"{located(source, line, outside)}"
         f"func snippet_{name}_{line}() async throws {{\n"
         f"{prelude}"
@@ -168,10 +168,11 @@ def package():
     module = '.product(name: "CallbackRegistry", package: "root")'
     strict = ".treatAllWarnings(as: .error)"
     prelude = PRELUDES / "Prelude.swift"
-    files = {"Sources/Comments/Prelude.swift": prelude.read_text()}
+    files = {"Sources/Prelude/Prelude.swift": prelude.read_text()}
     for name, text in of_comments().items():
         files[f"Sources/Comments/{name}"] = text
-    targets = [f'.target(name: "Comments", dependencies: [{module}], '
+    targets = [f'.target(name: "Prelude", dependencies: [{module}])',
+               f'.target(name: "Comments", dependencies: ["Prelude", {module}], '
                f'swiftSettings: [{strict}])']
     for article in ARTICLES:
         name = article.stem
