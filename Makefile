@@ -492,4 +492,4 @@ test-foundation: build/comparison/foundation
 
 lint:
 	$(part) swift format lint --strict --recursive Package.swift Sources Tests \
-	  Comparison
+	  Comparison Benchmarks/Swift

@@ -36,6 +36,7 @@ def api(graph):
         to = names.get(each["target"], each.get("targetFallback"))
         if each["kind"] == "conformsTo" and to not in SILENT:
             lines.add(f"{names[each['source']]} conforms to {to}")
+    lines.update(f"{each} is not copyable" for each in symbols.noncopyable())
     return sorted(lines)
 
 

@@ -5,12 +5,19 @@
 import json
 import pathlib
 import platform
+import re
+import shutil
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = ROOT / ".build/debug"
+TOOLCHAIN = pathlib.Path(shutil.which("swiftc")).resolve().parent
 GRAPHS = ROOT / "build/symbols"
 GRAPH = GRAPHS / "CallbackRegistry.symbols.json"
+
+MODULE = ["-module-name", "CallbackRegistry", "-I", BUILT / "Modules",
+          "-I", BUILT / "CPlatform.build", "-I", ROOT / "Sources/CSQLite",
+          "-target", f"{platform.machine()}-unknown-linux-gnu"]
 
 
 def run(*command, **options):
@@ -28,13 +35,18 @@ def extract():
     GRAPHS."""
     run("swift", "build", "--target", "CallbackRegistry")
     GRAPHS.mkdir(parents=True, exist_ok=True)
-    run("swift", "symbolgraph-extract", "-module-name", "CallbackRegistry",
-        "-I", BUILT / "Modules", "-I", BUILT / "CPlatform.build",
-        "-I", ROOT / "Sources/CSQLite",
-        "-target", f"{platform.machine()}-unknown-linux-gnu",
+    run("swift", "symbolgraph-extract", *MODULE,
         "-minimum-access-level", "public", "-skip-synthesized-members",
         "-output-dir", GRAPHS)
     return json.loads(GRAPH.read_text())
+
+
+def noncopyable():
+    """Returns the names of types that are not copyable, which the graph does
+    not tell."""
+    interface = run(TOOLCHAIN / "swift-synthesize-interface", *MODULE)
+    return re.findall(
+        r"\b(?:struct|enum) (\w+)(?:<[^<>{]*>)? : [^{]*~Copyable\b", interface)
 
 
 def name(symbol):

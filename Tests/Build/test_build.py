@@ -473,8 +473,5 @@ class Building(Case):
                 library.read_bytes(), again.read_bytes(), library.name)
 
 
-def main():
-    counting.run(verbosity=2)
-
-
-main()
+if __name__ == "__main__":
+    counting.run_together()

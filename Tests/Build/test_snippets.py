@@ -10,8 +10,9 @@ the C module `Legacy`, with the header in a comment `<!-- h ... -->`. A comment
 `manifest` are in the manifest of Tests/SamplePackage.
 
 The blocks in the documentation comments of the module are compiled, each
-comment's for itself, behind snippets/Prelude.swift. There … is nothing, and what
-is declared need not be used.
+comment's for itself, with what snippets/Prelude.swift declares, and behind the
+lines of the file in snippets that is named as the source is. There … is any value,
+or nothing, and what is declared need not be used.
 
 All this becomes a package in build/snippets, which is built where the module has
 been built already.
@@ -30,10 +31,13 @@ import dependents
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "Sources/CallbackRegistry/CallbackRegistry.docc"
 SOURCES = ROOT / "Sources/CallbackRegistry/Swift"
-PRELUDE = ROOT / "Tests/Build/snippets/Prelude.swift"
+PRELUDES = ROOT / "Tests/Build/snippets"
 MANIFEST = ROOT / "Tests/SamplePackage/Package.swift"
 PACKAGE = ROOT / "build/snippets"
 ARTICLES = sorted(CATALOGUE.glob("*.md"))
+
+DECLARATION = re.compile(
+    r"(?:@\w+ |final )*(?:class|struct|enum|protocol|actor|extension) ")
 
 BLOCK = re.compile(
     r"^```(\w+)\n(.*?)^```$|^<!-- (\w+)\n(.*?)^-->$", re.M | re.S)
@@ -84,38 +88,78 @@ def comments(source):
 def examples(lines):
     """Returns the lines of a comment that are code; the others are empty.
 
-    Code is fenced, or begins four spaces to the right behind an empty line."""
-    code, fenced, indented = [], False, False
+    Code is fenced, or begins four spaces to the right behind an empty line. What
+    is fenced as another language's is none."""
+    code, fence, indented = [], None, False
     former = ""
     for line in lines:
         if line.startswith("```"):
-            fenced, kept = not fenced, ""
-        elif fenced:
-            kept = line
+            fence, kept = None if fence else line, ""
+        elif fence:
+            kept = line if fence in ("```", "```swift") else ""
         else:
             indented = line.startswith("    ") and (
                 indented or not former.strip()) or (
                 indented and not line.strip())
             kept = line[4:] if indented else ""
-        code.append(kept.replace("…", ""))
+        code.append(re.sub(r"(= |-> \w+ in )…", r"\1missing()", kept)
+                    .replace("…", ""))
         former = line
     return code
 
 
+def split(code):
+    """Returns the declarations of types and extensions, which stand at the left
+    edge and are moved out of the function, and the rest. Lines keep their
+    numbers."""
+    outside, inside = [], []
+    is_outside = False
+    for line in code:
+        if DECLARATION.match(line):
+            is_outside = True
+        outside.append(line if is_outside else "")
+        inside.append("" if is_outside else line)
+        if line.startswith("}") or line.endswith("{}"):
+            is_outside = False
+    # Each example may have a type of that name.
+    outside = [re.sub(r"^((?:@\w+ )*)(?!extension\b)", r"\1private ", line)
+               if DECLARATION.match(line) else line for line in outside]
+    return "\n".join(outside) + "\n", "\n".join(inside) + "\n"
+
+
+def using(text):
+    """Returns what uses all that a text declares."""
+    return "".join(f"_ = {name}\n" for name in re.findall(
+        r"^(?:let|var) (\w+)", text, re.M))
+
+
+def of_comment(source, line, lines):
+    """Returns the file for a comment, or None if there is no code in it."""
+    code = examples(lines)
+    if not any(code):
+        return None
+    outside, inside = split(code)
+    own = PRELUDES / source.name
+    prelude = own.read_text() if own.exists() else ""
+    imports = "".join(
+        f"{each}\n" for each in re.findall(r"^import .*", prelude, re.M))
+    prelude = re.sub(r"^import .*", "", prelude, flags=re.M)
+    name = re.sub(r"\W", "_", source.stem)
+    return (
+        f"import CallbackRegistry\nimport Prelude\n{imports}"
+        f"{located(source, line, outside)}"
+        f"func snippet_{name}_{line}() async throws {{\n"
+        f"{prelude}"
+        f"do {{\n{located(source, line, inside)}{using(inside)}}}\n"
+        f"{using(prelude)}}}\n")
+
+
 def of_comments():
-    """Returns a Swift file with a function for each comment with code."""
-    parts = ["import CallbackRegistry\n"]
-    for source in sorted(SOURCES.glob("*.swift")):
-        for line, lines in comments(source):
-            code = examples(lines)
-            if any(code):
-                text = "\n".join(code) + "\n"
-                used = "".join(f"_ = {name}\n" for name in re.findall(
-                    r"^(?:let|var) (\w+)", text, re.M))
-                parts.append(
-                    f"func snippet{len(parts)}() async throws {{\n"
-                    f"{located(source, line, text)}{used}}}\n")
-    return parts
+    """Returns a Swift file for each comment with code, by name."""
+    files = {f"{source.stem}-{line}.swift": of_comment(source, line, lines)
+             for source in sorted(SOURCES.glob("*.swift"))
+             for line, lines in comments(source)}
+    return {name: text for name, text in files.items() if text}
 
 
 def package():
@@ -123,9 +167,12 @@ def package():
     legacy = '"Legacy", .product(name: "CCallbackRegistry", package: "root")'
     module = '.product(name: "CallbackRegistry", package: "root")'
     strict = ".treatAllWarnings(as: .error)"
-    files = {"Sources/Comments/Prelude.swift": PRELUDE.read_text(),
-             "Sources/Comments/Comments.swift": "".join(of_comments())}
-    targets = [f'.target(name: "Comments", dependencies: [{module}], '
+    prelude = PRELUDES / "Prelude.swift"
+    files = {"Sources/Prelude/Prelude.swift": prelude.read_text()}
+    for name, text in of_comments().items():
+        files[f"Sources/Comments/{name}"] = text
+    targets = [f'.target(name: "Prelude", dependencies: [{module}])',
+               f'.target(name: "Comments", dependencies: ["Prelude", {module}], '
                f'swiftSettings: [{strict}])']
     for article in ARTICLES:
         name = article.stem

@@ -5,14 +5,14 @@
 
 import CallbackRegistry
 
-final class Download: Sendable {
-  func show(_ fraction: Double) {}
+package final class Download: Sendable {
+  package func show(_ fraction: Double) {}
 }
 
-func missing<Value>() -> Value { fatalError("it is not run") }
+package func missing<Value>() -> Value { fatalError("it is not run") }
 
-let registry: Registry = missing()
-let callbacks: Owner = missing()
-let download: Download = missing()
-let progress: Token<Double, Void> = missing()
-let token: Token<Double, String> = missing()
+package let registry: Registry = missing()
+package let callbacks: Owner = missing()
+package let download: Download = missing()
+package let progress: Token<Double, Void> = missing()
+package let token: Token<Double, String> = missing()
