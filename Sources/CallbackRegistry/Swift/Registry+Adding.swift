@@ -77,7 +77,7 @@
       _ box: ClosureBox, _ traits: CallbackTraits, owner: UInt64, tag: UInt64
     ) throws(RegistryError) -> UInt64 {
       var request = RegistrationRequest()
-      request.function = ClosureBox.functionAddress
+      request.function = box.address
       let context = Unmanaged.passRetained(box)
       request.context = context.toOpaque()
       request.destroy = ClosureBox.destroy
