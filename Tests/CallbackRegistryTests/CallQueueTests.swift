@@ -228,6 +228,7 @@ struct CallQueueTests {
     #expect(owner.end(waiting: Self.long).isEnded)
     #expect(!queue.isLive)
     #expect(tracker.liveCount == 0)
+    try registry.flush(waiting: Self.long)
     #expect(queue.explanation.story.contains("of owner"))
     #expect(errorName { _ = try queue.statistics } == "stale")
   }

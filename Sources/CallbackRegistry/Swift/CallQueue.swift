@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue is the engine's (Delivery/Queues.swift). It is pumped by its user, or
-// by a thread of the engine's own.
+// A queue is the engine's (Delivery/Queues.swift). It has a thread of the
+// engine's own, or is pumped: by its user, or at another place (QueuePump).
 
 #if !hasFeature(Embedded)
   /// A place where calls are delivered, one at a time.
@@ -23,6 +23,7 @@
     public let handle: UInt64
     private let isMadeHere: Bool
     private let isPumped: Bool
+    private let pump: QueuePump?
     /// What its registry is kept open by.
     private let registry: Registry?
 
@@ -71,6 +72,15 @@
         return Queues.create(options, in: registry.handle, out: &made)
       }
       try RegistryError.check(status, about: registry.handle)
+      if case .elsewhere(let submit) = place.kind {
+        pump = QueuePump(made, submit)
+        guard pump != nil else {
+          _ = Ending.end(made, reason: Reason.ended, waitingUntil: nil)
+          throw RegistryError(.noMemory)
+        }
+      } else {
+        pump = nil
+      }
       handle = made
       isMadeHere = true
       isPumped = place.isPumped
@@ -91,6 +101,7 @@
       self.handle = handle
       isMadeHere = false
       isPumped = false
+      pump = nil
       registry = nil
     }
 
@@ -99,6 +110,7 @@
       // One that finishes ends by itself, if anybody still delivers there.
       if !isPumped, Queues.finish(handle) == .already { return }
       _ = Ending.end(handle, reason: Reason.ended, waitingUntil: nil)
+      pump?.cancel()
     }
 
     func knownRegistry() throws(RegistryError) -> Registry {

@@ -78,7 +78,7 @@
     ) throws(RegistryError) -> UInt64 {
       let registry = handle
       let token = try traits.register(box, about: registry) { request, out in
-        request.function = ClosureBox.functionAddress
+        request.function = box.address
         request.destroy = ClosureBox.destroy
         request.owner = owner
         request.typeTag = tag
