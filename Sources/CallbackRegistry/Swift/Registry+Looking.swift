@@ -106,12 +106,11 @@
     /// - Parameter object: Alive.
     /// - Returns: What is live of it; nothing when the object has none.
     /// - Throws: `closed`, `forked`.
-    // Disfavored: what has a handle of its own, such as a signal, is asked for
-    // that.
     @_disfavoredOverload
     public func impact(
       of object: any AnyObject & Sendable
     ) throws(RegistryError) -> [Item] {
+      // Disfavored: a signal, which is an object too, is asked for its handle.
       if let object = object as? any CallbackOwner {
         return try impact(of: object.callbacks)
       }
