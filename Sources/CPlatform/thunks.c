@@ -66,7 +66,8 @@ struct cbr_shape {
   ffi_cif outer; /* first: libffi gives it back */
   ffi_cif inner; /* with the context */
   uint32_t count; /* of the outer arguments */
-  int32_t context_place; /* among the inner ones; -1: nowhere */
+  int32_t context_place; /* among the inner ones; -1: nowhere; or
+                           CBR_CONTEXT_LISTED */
   int32_t split; /* the inner argument that is passed as two; -1: none */
   uint8_t *otherwise; /* the default result */
   char *closures; /* of its first block, or NULL */
@@ -265,6 +266,10 @@ static void arrive(ffi_cif *outer, void *result, void **arguments,
   if (!begin_call(thunk, &call)) return answer_default(shape, result);
   void *given[INNER];
   int32_t place = shape->context_place;
+  if (place == CBR_CONTEXT_LISTED) {
+    ((cbr_listed_function)call.function)(call.context, arguments, result);
+    return end_call(thunk, &call);
+  }
   uint32_t before = place < 0 ? shape->count : (uint32_t)place;
   memcpy(given, arguments, before * sizeof *given);
   if (place >= 0) {

@@ -78,6 +78,31 @@ struct CallbackSlotTests {
     #expect(thrown { try slot.set(foreign.token) }?.name == "foreign")
   }
 
+  @Test("A slot of C's is taken up, and what C puts there is called (G10)")
+  func slotOfC() throws {
+    var handle: UInt64 = 0
+    #expect(cbr_slot_create(registry.handle, "c", 0, &handle) == CBR_OK)
+    let token = try registry.register("mine") { 4 }
+    do {
+      let slot = try #require(CallbackSlot<Void, Int>(handle: handle))
+      #expect(thrown { _ = try slot.call() }?.name == "unset")
+      #expect(cbr_slot_set(handle, token.token.handle) == CBR_OK)
+      #expect(try slot.call() == 4)
+      #expect(
+        thrown {
+          _ = try CallbackSlot<Void, Int32>(handle: handle)?.call()
+        }?.name == "wrongType")
+      try slot.set("own") { [object = tracker.make()] in
+        object.touch()
+        return 5
+      }
+      #expect(try slot.call() == 5)
+    }
+    #expect(cbr_is_live(handle))
+    #expect(token.token.isLive)
+    #expect(tracker.liveCount == 0)
+  }
+
   @Test("What cannot be set is released, and leaves the slot as it was (G6)")
   func failures() throws {
     let slot = try CallbackSlot<Void, Int>("slot", in: registry)

@@ -276,6 +276,56 @@ struct DelegateTests {
     #expect(heard.take() == ["received 1"])
   }
 
+  @Test("A slot of C's is taken up, and not ended with its object")
+  func slotOfC() throws {
+    var handle: UInt64 = 0
+    #expect(cbr_slot_create(registry.handle, "c", 0, &handle) == CBR_OK)
+    let window = Window(heard)
+    do {
+      let slot = try #require(
+        DelegateSlot<any DownloadDelegate>(handle: handle))
+      slot.value = window
+      let other = try #require(
+        DelegateSlot<any DownloadDelegate>(handle: handle))
+      // The engine decides what is called, whoever has set it.
+      try other.call { $0.didReceive([]) }
+      #expect(
+        thrown { try DelegateSlot<Cautious>(handle: handle)?.call { _ in } }?
+          .name == "wrongType")
+    }
+    #expect(cbr_is_live(handle))
+    #expect(cbr_slot_get(handle) == 0)
+    #expect(heard.take() == ["received 0"])
+    #expect(cbr_invalidate(handle, 1_000) == CBR_OK)
+    for wrong in [0, .max, handle, registry.handle] {
+      #expect(DelegateSlot<any DownloadDelegate>(handle: wrong) == nil)
+      #expect(CallbackSlot<Void, Void>(handle: wrong) == nil)
+    }
+  }
+
+  @Test("An isolated class has a wrapped property, a Sendable one a constant")
+  @MainActor func isolated() throws {
+    @MainActor final class Page {
+      @Delegate var delegate: (any DownloadDelegate)?
+      init(_ owner: Owner) { _delegate = Delegate("page.delegate", in: owner) }
+    }
+    final class Loader: Sendable {
+      let delegate: DelegateSlot<any DownloadDelegate>
+      init(_ owner: Owner) throws(RegistryError) {
+        delegate = try DelegateSlot("loader.delegate", in: owner)
+      }
+    }
+    let owner = try Owner(in: registry)
+    let window = Window(heard)
+    let page = Page(owner)
+    page.delegate = window
+    try page.$delegate.call { $0.didReceive([1]) }
+    let loader = try Loader(owner)
+    loader.delegate.value = window
+    try loader.delegate.call { $0.didReceive([1, 2]) }
+    #expect(heard.take() == ["received 1", "received 2"])
+  }
+
   @Test("Setting, calling and dying race (B1, B10)")
   func races() throws {
     let slot = downloader.$delegate

@@ -69,6 +69,10 @@ struct SignalTests {
     }.keep()
     #expect(try signal.emit(3).called == 1)
     #expect(tracker.liveCount == 1)
+    let impact = try registry.impact(of: signal).map {
+      "\($0.kind) \($0.label)"
+    }
+    #expect(impact == ["signal number", "token kept"])
     #expect(signal.end().isEnded)
     #expect(!token.isLive)
     #expect(tracker.liveCount == 0)

@@ -317,6 +317,11 @@ enum { CBR_CODE_VOID, CBR_CODE_BOOL, CBR_CODE_INT8, CBR_CODE_UINT8,
        CBR_CODE_POINTER, CBR_CODE_STRUCT };
 enum { CBR_THUNK_ARGUMENTS = 32 };
 enum { CBR_THUNKS_PER_BLOCK = 8192 };
+/* As a context's place: the function is a cbr_listed_function. */
+enum { CBR_CONTEXT_LISTED = -2 };
+/* Gets where the arguments are, and where the result goes, of its own size. */
+typedef void (*cbr_listed_function)(void *context, void **arguments,
+                                    void *result);
 
 /* Whether this processor is one that there is code for. */
 CBR_PRIVATE bool cbr_thunks_exist(void);
@@ -334,7 +339,8 @@ CBR_PRIVATE void cbr_thunks_prepare(
     void (*end)(uint64_t thunk, struct cbr_thunk_call *call));
 
 /* A signature and a default result, copied. context_place is an index among
- * the function's arguments, or -1; otherwise NULL: zeros. NULL: no memory. */
+ * the function's arguments, -1, or CBR_CONTEXT_LISTED; otherwise NULL: zeros.
+ * NULL: no memory. */
 struct cbr_shape;
 CBR_PRIVATE struct cbr_shape *cbr_shape_create(
     const uint8_t *codes, size_t code_count, uint32_t count,

@@ -35,6 +35,19 @@
       held = try HeldToken(label, in: owner.registry, owner: owner.handle)
     }
 
+    /// Takes up a live slot from its number.
+    ///
+    /// Only callbacks of these types are called; releasing this object does not
+    /// end the slot, but a closure that was set by it.
+    ///
+    /// It is nil for every other number.
+    ///
+    /// - Parameter handle: From `cbr_slot_create`, or from a slot in Swift.
+    public init?(handle: UInt64) {
+      guard let held = HeldToken<Void>(handle: handle) else { return nil }
+      self.held = held
+    }
+
     /// The slot as a number, which is the same slot in C and in Swift.
     public var handle: UInt64 { held.slot }
 

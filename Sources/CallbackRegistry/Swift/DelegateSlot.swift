@@ -46,6 +46,22 @@
       _ = try held.get()
     }
 
+    /// Takes up a live slot from its number.
+    ///
+    /// Only delegates of this type are called; releasing this object does not end
+    /// the slot, but the registration of a delegate that was set by it.
+    ///
+    /// It is nil for every other number.
+    ///
+    /// - Parameter handle: From `cbr_slot_create`, or from a slot in Swift.
+    public init?(handle: UInt64) {
+      guard let held = HeldToken<WeakReference>(handle: handle) else {
+        return nil
+      }
+      self.held = .success(held)
+      label = "delegate"
+    }
+
     /// Makes a slot that, where there is none, throws that when it is used.
     init(trying label: String, in registry: Registry, owner: UInt64) {
       self.label = label

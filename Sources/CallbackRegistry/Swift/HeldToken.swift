@@ -18,6 +18,7 @@
 
     let registry: Registry
     let slot: UInt64
+    private let isMadeHere: Bool
     private let lock: Monitor
     private var holding = Holding()
     private var lastFailure: RegistryError?
@@ -38,10 +39,25 @@
       self.registry = registry
       self.lock = lock
       slot = made
+      isMadeHere = true
+    }
+
+    /// Takes up a live slot; nil when it is none.
+    init?(handle: UInt64) {
+      guard Handle.kind(of: handle) == .slot,
+        let registry = Registry(ofHandle: handle), Liveness.isLive(handle),
+        let lock = Monitor.make()
+      else { return nil }
+      self.registry = registry
+      self.lock = lock
+      slot = handle
+      isMadeHere = false
     }
 
     deinit {
-      _ = Ending.end(slot, reason: Reason.ended, waitingUntil: nil)
+      if isMadeHere {
+        _ = Ending.end(slot, reason: Reason.ended, waitingUntil: nil)
+      }
       end(holding, reason: Reason.ended)
       lock.destroy()
     }
@@ -51,13 +67,19 @@
     /// What cannot be put there is ended, if it would have been the slot's own.
     func set(_ new: Holding) throws(RegistryError) {
       var former = Holding()
-      let status = lock.locked {
-        let status = Slots.set(slot, to: new.token)
-        guard status == .ok else { return status }
-        former = holding
-        holding = new
-        return .ok
-      }
+      // In a forked child the lock may be in the hands of a thread that does not
+      // exist here; there nothing is live.
+      let isLive = Liveness.isLive(slot)
+      let status =
+        !isLive
+        ? Slots.set(slot, to: new.token)
+        : lock.locked {
+          let status = Slots.set(slot, to: new.token)
+          guard status == .ok else { return status }
+          former = holding
+          holding = new
+          return .ok
+        }
       guard status == .ok else {
         let error = RegistryError(status, about: slot)
         end(new, reason: Reason.ended)
@@ -76,8 +98,9 @@
     /// What is in the slot, if it is what was put there.
     var present: Holding? {
       let token = Slots.get(slot)
+      guard token != Handle.none else { return nil }
       let holding = lock.locked { self.holding }
-      return token != Handle.none && token == holding.token ? holding : nil
+      return token == holding.token ? holding : nil
     }
 
     /// What a call is to enter: what is in the slot, or what was in it and has

@@ -14,9 +14,9 @@
         case owner
         /// A hold on a callback, taken by C.
         case lease
-        /// A delegate property, made by C.
+        /// A delegate property, or a slot of a closure.
         case slot
-        /// A list of callbacks that are called together, made by C.
+        /// A list of callbacks that are called together.
         case signal
         /// A place where calls are delivered.
         case queue
@@ -26,7 +26,7 @@
         case task
         /// An answer that is waited for.
         case reply
-        /// A plain C function that is bound to a token, made by C.
+        /// A plain C function that is bound to a token.
         case thunk
       }
 
@@ -91,15 +91,28 @@
       try impact(ofHandle: token.handle)
     }
 
+    /// Lists what ending a signal would end: itself, and all its connections.
+    ///
+    /// - Parameter signal: Of this registry.
+    /// - Returns: What is live of it.
+    /// - Throws: `stale`, `closed`, `forked`.
+    public func impact<Input>(
+      of signal: Signal<Input>
+    ) throws(RegistryError) -> [Item] {
+      try impact(ofHandle: signal.handle)
+    }
+
     /// Lists the owner that stands for an object, and all that has been
     /// registered to the object.
     ///
     /// - Parameter object: Alive.
     /// - Returns: What is live of it; nothing when the object has none.
     /// - Throws: `closed`, `forked`.
+    @_disfavoredOverload
     public func impact(
       of object: any AnyObject & Sendable
     ) throws(RegistryError) -> [Item] {
+      // Disfavored: a signal, which is an object too, is asked for its handle.
       if let object = object as? any CallbackOwner {
         return try impact(of: object.callbacks)
       }

@@ -109,7 +109,8 @@
     /// The error for a raw status, which may be a C function's own.
     @usableFromInline
     static func last(_ status: Int32, about handle: UInt64) -> RegistryError {
-      if let known = Status(rawValue: status) {
+      // What is no error of the library's is the function's own.
+      if status < 0, let known = Status(rawValue: status) {
         return RegistryError(known, about: handle)
       }
       return .failed(

@@ -38,6 +38,9 @@ package struct SignatureRequest {
   package var typeTag: UInt64
   package var line: UInt32
   package var file: UnsafePointer<CChar>?
+  /// The function is called with the context, the list of where the arguments
+  /// are, and where the result goes; `context` is not asked for then.
+  package var isListed = false
 
   package init(
     result: TypeDescription, arguments: UnsafeRawPointer?, count: UInt32,
@@ -101,6 +104,7 @@ struct SignatureCodes {
       throw thread.invalid("arguments is NULL and count is not 0")
     }
     switch what.context {
+    case _ where what.isListed: context = Int32(CBR_CONTEXT_LISTED)
     case ContextPlace.none: context = -1
     case ContextPlace.last: context = Int32(what.count)
     case 0...Int32(what.count): context = what.context
