@@ -187,7 +187,8 @@ struct CompletionTests {
     try answered.removeTimeout()
     try answered.setTimeout(Self.long, on: queue)
     try answered.succeed(2)
-    #expect(errorName { try answered.setTimeout(.zero, on: queue) } == "consumed")
+    #expect(
+      errorName { try answered.setTimeout(.zero, on: queue) } == "consumed")
     let orphan = try Completion<Int>("orphan", in: registry) { told.add($0) }
     try orphan.setTimeout(Self.long, on: queue)
     #expect(queue.end(waiting: Self.long).isEnded)

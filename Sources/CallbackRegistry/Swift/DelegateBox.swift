@@ -63,7 +63,9 @@
       }
     }
 
-    /// In the order of the interface. Handing over is for C.
+    /// In the order of the interface.
+    ///
+    /// Handing over is for C.
     private static var methods: [UnsafeRawPointer?] {
       [
         unsafeBitCast(didReceiveResponse, to: UnsafeRawPointer.self),

@@ -131,8 +131,9 @@
       Outcome(Sessions.finish(handle), of: handle)
     }
 
-    /// Cancels the session's tasks, and ends it. One that was told to finish
-    /// can still be cancelled.
+    /// Cancels the session's tasks, and ends it.
+    ///
+    /// One that was told to finish can still be cancelled.
     ///
     /// - Returns: ``Outcome/ended`` when this cancelled it;
     ///   ``Outcome/already(_:)`` when it was cancelled before, or is gone.

@@ -156,6 +156,7 @@
     /// - Parameters:
     ///   - one: A task.
     ///   - other: Another one, or the same.
+    /// - Returns: True for tasks of one number.
     public static func == (one: SessionTask, other: SessionTask) -> Bool {
       one.handle == other.handle
     }
