@@ -101,6 +101,7 @@ struct CompletionTests {
     #expect(told.errors == [end == .cancelled ? "cancelled" : "neverCalled"])
     #expect(tracker.liveCount == 0)
     if end != .closed, case .failure(let error)? = told.all.first {
+      try registry.flush(waiting: Self.long)
       let sentence = error.explanation.sentence
       #expect(sentence.contains("\"forgotten\""), "\(sentence)")
       #expect(error.explanation.story.contains("CompletionTests.swift"))
