@@ -101,7 +101,7 @@ struct AwaitedCompletionTests {
       task.cancel()
       let told = await task.value
       #expect(told == nil || told == "cancelled")
-      Worker { done.wait() }.join()
+      await done.opened()
       #expect(accepted.count == (told == nil ? 1 : 0))
     }
     #expect(tracker.liveCount == 0)

@@ -101,6 +101,7 @@ struct CompletionTests {
     #expect(told.errors == [end == .cancelled ? "cancelled" : "neverCalled"])
     #expect(tracker.liveCount == 0)
     if end != .closed, case .failure(let error)? = told.all.first {
+      try registry.flush(waiting: Self.long)
       let sentence = error.explanation.sentence
       #expect(sentence.contains("\"forgotten\""), "\(sentence)")
       #expect(error.explanation.story.contains("CompletionTests.swift"))
@@ -187,7 +188,8 @@ struct CompletionTests {
     try answered.removeTimeout()
     try answered.setTimeout(Self.long, on: queue)
     try answered.succeed(2)
-    #expect(errorName { try answered.setTimeout(.zero, on: queue) } == "consumed")
+    #expect(
+      errorName { try answered.setTimeout(.zero, on: queue) } == "consumed")
     let orphan = try Completion<Int>("orphan", in: registry) { told.add($0) }
     try orphan.setTimeout(Self.long, on: queue)
     #expect(queue.end(waiting: Self.long).isEnded)

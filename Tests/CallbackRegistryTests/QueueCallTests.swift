@@ -94,7 +94,7 @@ struct QueueCallTests {
       return 5
     }.keep()
     let waiting = Task { try await queue.call(token) }
-    Worker { begun.wait() }.join()
+    await begun.opened()
     waiting.cancel()
     goOn.open()
     #expect(try await waiting.value == 5)

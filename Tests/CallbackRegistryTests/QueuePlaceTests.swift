@@ -35,7 +35,7 @@ struct QueuePlaceTests {
 
   private func expectDelivery(
     on place: CallQueue.Place, named name: String
-  ) throws {
+  ) async throws {
     let registry = try Registry()
     let tracker = Tracker()
     let queue = try CallQueue(name, in: registry, on: place)
@@ -52,7 +52,7 @@ struct QueuePlaceTests {
       if number == 199 { last.open() }
     }.keep()
     for number in 0..<200 { try queue.post(token, number, tracker.make()) }
-    last.wait()
+    await last.opened()
     #expect(seen.withLock { $0 } == Array(0..<200))
     #expect(elsewhere.count == 0)
     #expect(queue.end(waiting: Self.long).isEnded)
@@ -62,25 +62,26 @@ struct QueuePlaceTests {
     #expect(tracker.liveCount == 0)
   }
 
-  @Test("On a Dispatch queue, one call at a time (G21)", arguments: [true, false])
-  func dispatch(_ isSerial: Bool) throws {
+  @Test(
+    "On a Dispatch queue, one call at a time (G21)", arguments: [true, false])
+  func dispatch(_ isSerial: Bool) async throws {
     let queue = DispatchQueue(
       label: "dispatch", attributes: isSerial ? [] : .concurrent)
     queue.setSpecific(key: Self.place, value: "dispatch")
-    try expectDelivery(on: .dispatch(queue), named: "dispatch")
+    try await expectDelivery(on: .dispatch(queue), named: "dispatch")
   }
 
   @Test("On a serial executor")
-  func serialExecutor() throws {
+  func serialExecutor() async throws {
     let executor = OwnExecutor("serial")
-    try expectDelivery(on: .executor(executor), named: "serial")
+    try await expectDelivery(on: .executor(executor), named: "serial")
     #expect(executor.jobs.count > 0)
   }
 
   @Test("On a task executor")
-  func taskExecutor() throws {
+  func taskExecutor() async throws {
     let executor = OwnExecutor("tasks")
-    try expectDelivery(on: .taskExecutor(executor), named: "tasks")
+    try await expectDelivery(on: .taskExecutor(executor), named: "tasks")
     #expect(executor.jobs.count > 0)
   }
 

@@ -290,6 +290,25 @@ struct SessionTests {
       ])
   }
 
+  @Test("A delegate with a queue is told nowhere else")
+  func nowhereElse() throws {
+    let registry = try Registry()
+    let tracker = Tracker()
+    let listener = Listener(tracker)
+    let queue = try CallQueue("events", in: registry, on: .pumped)
+    let session = try Session(in: registry, delegate: listener, queue: queue)
+    let task = try session.begin()
+    try task.send([1])
+    task.finish()
+    session.finish()
+    #expect(listener.told.isEmpty)
+    try queue.run()
+    #expect(
+      listener.told == [
+        "data [1]", "progress 1", "finished []", "invalid: ended",
+      ])
+  }
+
   @Test("When its queue ends nobody is told, and the delegate is released")
   func queueEnds() throws {
     let registry = try Registry()

@@ -51,8 +51,9 @@ package enum Queues {
     }
   }
 
-  /// A descriptor that is readable like the queue's own, and outlives it; nil
-  /// without one. It is the caller's.
+  /// A descriptor that is readable like the queue's own, and outlives it.
+  ///
+  /// It is the caller's to close; nil when there is none.
   package static func duplicateDescriptor(of handle: UInt64) -> Int32? {
     guard let thread = Process.currentThread(),
       let queue = try? PinnedQueue(handle, thread: thread),

@@ -36,8 +36,7 @@
     }
 
     /// The value, when it has been given; awaited once.
-    nonisolated(nonsending)
-    func taken() async -> Value {
+    nonisolated(nonsending) func taken() async -> Value {
       await withCheckedContinuation { continuation in
         waiter = continuation
         let (isFirst, _) = state.compareExchange(

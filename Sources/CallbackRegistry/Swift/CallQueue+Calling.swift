@@ -24,8 +24,7 @@
     ///   when another call took its place; `wrongThread` when the callback
     ///   cannot be called there; `failed` when it is a C function that
     ///   answered an error.
-    nonisolated(nonsending)
-    public func call<Input: Sendable, Output: Sendable>(
+    public nonisolated(nonsending) func call<Input: Sendable, Output: Sendable>(
       _ token: Token<Input, Output>, _ input: Input, bytes: Int? = nil
     ) async throws(RegistryError) -> Output {
       let pending = PendingCall<Output>(of: token.handle, on: handle)
@@ -44,8 +43,9 @@
     ///   - part: The inputs, one by one.
     /// - Returns: What the closure returns.
     /// - Throws: As with one input.
-    nonisolated(nonsending)
-    public func call<each Part: Sendable, Output: Sendable>(
+    public nonisolated(nonsending) func call<
+      each Part: Sendable, Output: Sendable
+    >(
       _ token: Token<(repeat each Part), Output>, _ part: repeat each Part
     ) async throws(RegistryError) -> Output {
       let pending = PendingCall<Output>(of: token.handle, on: handle)
@@ -74,8 +74,8 @@
       !isClaimed.exchange(true, ordering: .acquiringAndReleasing)
     }
 
-    nonisolated(nonsending)
-    func output() async throws(RegistryError) -> Output {
+    nonisolated(nonsending) func output() async throws(RegistryError) -> Output
+    {
       let answer = answer
       let result = await withTaskCancellationHandler {
         await answer.taken()
@@ -126,7 +126,9 @@
     }
   }
 
-  private final class AwaitedInput<Input: Sendable, Output: Sendable>: PostedCall {
+  private final class AwaitedInput<Input: Sendable, Output: Sendable>:
+    PostedCall
+  {
     private let input: Input
     private let pending: PendingCall<Output>
 

@@ -52,7 +52,9 @@
       /// - Parameter executor: It is held, and has to run what it is given.
       /// - Returns: The place.
       public static func taskExecutor(_ executor: any TaskExecutor) -> Place {
-        Place(kind: .elsewhere { job in Task(executorPreference: executor) { job() } })
+        Place(
+          kind: .elsewhere { job in Task(executorPreference: executor) { job() }
+          })
       }
     }
   }

@@ -109,7 +109,8 @@
       case Reason.timedOut:
         .timedOut(Explanation("it was not called in time", about: handle))
       case Reason.cancelled:
-        .cancelled(Explanation("who waited for it was cancelled", about: handle))
+        .cancelled(
+          Explanation("who waited for it was cancelled", about: handle))
       default: .neverCalled(Explanation("it was never called", about: handle))
       }
     }

@@ -13,10 +13,13 @@
     /// Kept until the last event, which is told there.
     let queue: CallQueue?
 
-    init(_ delegate: any SessionDelegate, _ queue: CallQueue?) {
-      self.delegate = delegate
+    /// Without a delegate there are streams of events.
+    init(_ delegate: (any SessionDelegate)?, _ queue: CallQueue?) {
+      self.delegate = delegate ?? EventStreams()
       self.queue = queue
     }
+
+    var isStreaming: Bool { delegate is EventStreams }
 
     func register(
       _ traits: CallbackTraits, in registry: UInt64
@@ -63,7 +66,9 @@
       }
     }
 
-    /// In the order of the interface. Handing over is for C.
+    /// In the order of the interface.
+    ///
+    /// Handing over is for C.
     private static var methods: [UnsafeRawPointer?] {
       [
         unsafeBitCast(didReceiveResponse, to: UnsafeRawPointer.self),

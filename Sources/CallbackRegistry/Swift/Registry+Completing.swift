@@ -23,8 +23,7 @@
     ///   released, or its owner or registry ended, before it was called;
     ///   `cancelled` with the task; `thrown` for an error that was sent;
     ///   `failed` for one that C sent.
-    nonisolated(nonsending)
-    public func completion<Value: Sendable>(
+    public nonisolated(nonsending) func completion<Value: Sendable>(
       _ label: String, owner: Owner? = nil, file: StaticString = #fileID,
       line: UInt = #line, _ start: (Completion<Value>) -> Void
     ) async throws(RegistryError) -> Value {
@@ -48,8 +47,7 @@
     /// - Returns: What was sent.
     /// - Throws: As without a timeout, and `timedOut`; as
     ///   ``Completion/setTimeout(_:on:)``, and then nothing was started.
-    nonisolated(nonsending)
-    public func completion<Value: Sendable>(
+    public nonisolated(nonsending) func completion<Value: Sendable>(
       _ label: String, within timeout: Duration, on queue: CallQueue,
       owner: Owner? = nil, file: StaticString = #fileID, line: UInt = #line,
       _ start: (Completion<Value>) -> Void
@@ -80,8 +78,7 @@
     let handle: UInt64
     let answer: Answer<Result<Value, RegistryError>>
 
-    nonisolated(nonsending)
-    func value() async throws(RegistryError) -> Value {
+    nonisolated(nonsending) func value() async throws(RegistryError) -> Value {
       let (handle, answer) = (handle, answer)
       let result = await withTaskCancellationHandler {
         await answer.taken()

@@ -31,7 +31,8 @@
       line: UInt = #line
     ) throws(RegistryError) -> SessionTask {
       guard let errors = PassedErrors() else { throw RegistryError(.noMemory) }
-      let task = SessionTask(errors, expecting: expectedBytes)
+      let task = SessionTask(
+        errors, expecting: expectedBytes, isStreaming: isStreaming)
       var request = TaskRequest()
       request.isGathering = gathers
       request.waitingLimit = max(waitingLimit, 1)

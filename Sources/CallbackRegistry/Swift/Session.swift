@@ -21,6 +21,8 @@
     /// The session as a number, which is the same session in C and in Swift.
     public let handle: UInt64
     private let isMadeHere: Bool
+    /// Whether its tasks have ``SessionTask/events``.
+    let isStreaming: Bool
     /// What its registry is kept open by.
     private let registry: Registry?
 
@@ -30,7 +32,7 @@
     ///   - label: Its name in explanations; at most 255 bytes.
     ///   - registry: Which the session keeps open.
     ///   - delegate: Is told what happens, and held until it was told of the
-    ///     end.
+    ///     end. Nil: see ``SessionTask/events``.
     ///   - queue: Where it is told, besides that queue's calls and outside of
     ///     its limits; held as long as the delegate. When it ends, the session
     ///     is cancelled, and nobody is told any more. Nil: on the thread that
@@ -42,7 +44,7 @@
     ///   the delegate is not held, and told of nothing.
     public convenience init(
       _ label: String = "session", in registry: Registry,
-      delegate: any SessionDelegate, queue: CallQueue? = nil,
+      delegate: (any SessionDelegate)? = nil, queue: CallQueue? = nil,
       file: StaticString = #fileID, line: UInt = #line
     ) throws(RegistryError) {
       try self.init(
@@ -63,7 +65,7 @@
     /// - Throws: As with a registry, and `stale` when the owner is dead.
     public convenience init(
       _ label: String = "session", in owner: Owner,
-      delegate: any SessionDelegate, queue: CallQueue? = nil,
+      delegate: (any SessionDelegate)? = nil, queue: CallQueue? = nil,
       file: StaticString = #fileID, line: UInt = #line
     ) throws(RegistryError) {
       try self.init(
@@ -95,6 +97,7 @@
       }
       handle = made
       isMadeHere = true
+      isStreaming = box.isStreaming
       self.registry = registry
     }
 
@@ -114,6 +117,7 @@
     init(known handle: UInt64) {
       self.handle = handle
       isMadeHere = false
+      isStreaming = false
       registry = nil
     }
 
@@ -131,8 +135,9 @@
       Outcome(Sessions.finish(handle), of: handle)
     }
 
-    /// Cancels the session's tasks, and ends it. One that was told to finish
-    /// can still be cancelled.
+    /// Cancels the session's tasks, and ends it.
+    ///
+    /// One that was told to finish can still be cancelled.
     ///
     /// - Returns: ``Outcome/ended`` when this cancelled it;
     ///   ``Outcome/already(_:)`` when it was cancelled before, or is gone.

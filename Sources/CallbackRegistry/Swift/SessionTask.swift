@@ -48,14 +48,20 @@
     /// Changed by who tells events, of which there is one at a time.
     private let receivedBytes = Atomic<Int>(0)
     private let expectedBytes: Int?
+    /// Of a session without a delegate of its own.
+    let stream: Stream?
 
     init(
       _ errors: PassedErrors, expecting expectedBytes: Int?,
-      known handle: UInt64 = Handle.none
+      isStreaming: Bool = false, known handle: UInt64 = Handle.none
     ) {
       number = Atomic(handle)
       self.errors = errors
       self.expectedBytes = expectedBytes
+      stream = isStreaming ? Stream() : nil
+      stream?.continuation.onTermination = { [weak self] reason in
+        if case .cancelled = reason { self?.cancel() }
+      }
     }
 
     /// Takes up a live task from its number.
@@ -156,6 +162,7 @@
     /// - Parameters:
     ///   - one: A task.
     ///   - other: Another one, or the same.
+    /// - Returns: True for tasks of one number.
     public static func == (one: SessionTask, other: SessionTask) -> Bool {
       one.handle == other.handle
     }
