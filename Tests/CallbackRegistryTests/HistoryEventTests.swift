@@ -261,8 +261,8 @@ import Testing
     #expect(
       try history.rows(
         """
-        INSERT INTO loss (run, ring, events, cause, first_time_ns, last_time_ns)
-        SELECT run, ring, 1, 1, 0, 0 FROM ring
+        INSERT INTO loss (run, events, cause, first_time_ns, last_time_ns)
+        SELECT run, 1, 1, 0, 0 FROM run
         """) == [])
     #expect(try history.rows(rules) == [])
   }
