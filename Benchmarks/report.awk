@@ -385,7 +385,6 @@ function print_verdict(    missing, ns) {
     "token.call, history off", "a weak reference + closure", 4)
   at_most_of("... of an object", "swift calls",
     "... of an object, history off", "a weak reference + closure", 4)
-  # Not measured until Emissions.swift has cases of this name.
   at_most_of("a Swift signal to 1, of NotificationCenter", "swift emissions",
     "Signal, emit to 1", "NotificationCenter, post to 1", 8)
   at_least_share("throughput of a guarded transfer",

@@ -5,8 +5,8 @@
 public func program(_ count: Int32, _ arguments: UnsafeRawPointer) {
   do {
     try measureCalls()
+    try measureEmissions()
   } catch {
     fatalError("\(error)")
   }
-  measureEmissions()
 }
