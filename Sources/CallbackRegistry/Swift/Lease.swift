@@ -5,9 +5,9 @@
   /// across `await`: while it lasts the closure, and what it captured, is not
   /// released, even when the callback is ended.
   ///
-  ///     let lease = try token.lease()
-  ///     let bytes = try await download()
-  ///     try lease.call(bytes)  // also when the token has ended meanwhile
+  ///     let lease = try progress.lease()
+  ///     try await Task.sleep(for: .seconds(1))
+  ///     try lease.call(0.5)  // also when the token has ended meanwhile
   ///
   /// The hold is given up when this value goes out of scope. Whoever waits for
   /// the callback's end waits for its leases, too; with a lease on it one's own

@@ -30,7 +30,13 @@
     /// be awaited by one task; of others nothing.
     ///
     ///     let session = try Session("downloads", in: registry)
-    ///     for await event in try session.begin("index.html").events { … }
+    ///     for await event in try session.begin("index.html").events {
+    ///       switch event {
+    ///       case .response(_, let reply): try reply.allow()
+    ///       case .data(let bytes): print(bytes.count)
+    ///       case .complete(let end): print(end)
+    ///       }
+    ///     }
     ///
     /// What has not been awaited yet waits in memory, without a limit. When the
     /// task that awaits is cancelled, so is this one.
