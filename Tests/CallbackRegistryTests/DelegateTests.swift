@@ -326,6 +326,28 @@ struct DelegateTests {
     #expect(heard.take() == ["received 1", "received 2"])
   }
 
+  @Test("Reading and calling meet one delegate or the next, never none (B1)")
+  func replacing() throws {
+    let slot = downloader.$delegate
+    let windows = [Window(Heard()), Window(Heard())]
+    slot.value = windows[0]
+    let isOver = Counter()
+    let failures = Counter()
+    let callers = (0..<2).map { _ in
+      Worker {
+        while isOver.count == 0 {
+          if thrown({ try slot.call { _ in } }) != nil || slot.value == nil {
+            failures.increment()
+          }
+        }
+      }
+    }
+    for round in 0..<1_000 { slot.value = windows[round % 2] }
+    isOver.increment()
+    for caller in callers { caller.join() }
+    #expect(failures.count == 0)
+  }
+
   @Test("Setting, calling and dying race (B1, B10)")
   func races() throws {
     let slot = downloader.$delegate

@@ -135,7 +135,9 @@
     ///   the slot has ended; `wrongType` when C has set a callback of other
     ///   types; else as ``Token/call(_:)``.
     public func call(_ input: Input) throws(RegistryError) -> Output {
-      try Token(registered: held.target()).call(input)
+      try held.withTarget { (target) throws(RegistryError) in
+        try Token(registered: target).call(input)
+      }
     }
 
     /// Calls what it holds with several inputs, or with none.
@@ -146,7 +148,10 @@
     public func call<each Part>(
       _ part: repeat each Part
     ) throws(RegistryError) -> Output where Input == (repeat each Part) {
-      try Token(registered: held.target()).call((repeat each part))
+      let input = (repeat each part)
+      return try held.withTarget { (target) throws(RegistryError) in
+        try Token(registered: target).call(input)
+      }
     }
 
     /// Calls what it holds, if that can be called.
@@ -160,7 +165,28 @@
     public func call(
       default otherwise: @autoclosure () -> Output, _ input: Input
     ) -> Output {
-      (try? call(input)) ?? otherwise()
+      do throws(RegistryError) {
+        return try call(input)
+      } catch {
+        return otherwise()
+      }
+    }
+
+    /// Calls what it holds with several inputs, or with none, if that can be
+    /// called.
+    ///
+    /// - Parameters:
+    ///   - otherwise: Is returned when nothing can be called.
+    ///   - part: The inputs, one by one.
+    /// - Returns: What the closure returns, or the default.
+    public func call<each Part>(
+      default otherwise: @autoclosure () -> Output, _ part: repeat each Part
+    ) -> Output where Input == (repeat each Part) {
+      do throws(RegistryError) {
+        return try call((repeat each part))
+      } catch {
+        return otherwise()
+      }
     }
 
     /// Ends the slot for good; its closure ends when it is released.

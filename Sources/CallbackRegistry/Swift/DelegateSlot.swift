@@ -150,8 +150,9 @@
     public func call<Result>(
       _ body: (Wrapped) -> Result
     ) throws(RegistryError) -> Result {
-      let target = try held.get().target()
-      return try InterfaceToken(registered: target).call(body)
+      try held.get().withTarget { (target) throws(RegistryError) in
+        try InterfaceToken(registered: target).call(body)
+      }
     }
 
     /// Calls the delegate on the calling thread, if there is one.
@@ -166,9 +167,11 @@
       default otherwise: @autoclosure () -> Result,
       _ body: (Wrapped) -> Result
     ) -> Result {
-      guard let target = try? held.get().target() else { return otherwise() }
-      return InterfaceToken(registered: target)
-        .call(default: otherwise(), body)
+      do throws(RegistryError) {
+        return try call(body)
+      } catch {
+        return otherwise()
+      }
     }
 
     /// Ends the slot for good; its delegate's registration ends when it is

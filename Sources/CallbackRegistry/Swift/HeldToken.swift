@@ -97,15 +97,37 @@
 
     /// What is in the slot, if it is what was put there.
     var present: Holding? {
+      guard Liveness.isLive(slot) else { return nil }
+      return lock.locked {
+        let token = Slots.get(slot)
+        return token != Handle.none && token == holding.token ? holding : nil
+      }
+    }
+
+    /// Calls what is in the slot; again, if that has been replaced before it was
+    /// entered: who always finds something there is never told that it is dead.
+    func withTarget<Result>(
+      _ body: (UInt64) throws(RegistryError) -> Result
+    ) throws(RegistryError) -> Result {
+      while true {
+        let target = try target()
+        do throws(RegistryError) {
+          return try body(target)
+        } catch {
+          guard case .stale = error, isReplaced(target) else { throw error }
+        }
+      }
+    }
+
+    private func isReplaced(_ target: UInt64) -> Bool {
       let token = Slots.get(slot)
-      guard token != Handle.none else { return nil }
-      let holding = lock.locked { self.holding }
-      return token == holding.token ? holding : nil
+      return token != Handle.none && token != target
+        && !Liveness.isLive(target)
     }
 
     /// What a call is to enter: what is in the slot, or what was in it and has
     /// died, so that the attempt is recorded as a late one.
-    func target() throws(RegistryError) -> UInt64 {
+    private func target() throws(RegistryError) -> UInt64 {
       let token = Slots.get(slot)
       if token != Handle.none { return token }
       guard Liveness.isLive(slot) else {
