@@ -127,6 +127,24 @@ struct DelegateTests {
     try downloader.receive(4)
   }
 
+  @Test("An observer is told when the delegate is found to have died (G19)")
+  func observed() throws {
+    let slot = downloader.$delegate
+    try slot.onClear("told") { [heard] in heard.add("cleared") }
+    do {
+      let window = Window(heard)
+      slot.value = window
+      slot.value = nil
+      slot.value = window
+      withExtendedLifetime(window) {}
+    }
+    #expect(heard.take().isEmpty)
+    #expect(thrown { try slot.call { _ in } }?.name == "stale")
+    #expect(heard.take() == ["cleared"])
+    #expect(slot.value == nil)
+    #expect(heard.take().isEmpty)
+  }
+
   @Test("Reading it finds that it has died, and is no call")
   func readingFindsTheDead() throws {
     do {

@@ -189,6 +189,25 @@
       }
     }
 
+    /// Says what to do when what it holds has ended.
+    ///
+    /// It is not called when another takes its place, or when it is cleared.
+    /// It is called by the thread that ends it, with no lock held. There is one
+    /// such closure at a time.
+    ///
+    /// - Parameters:
+    ///   - label: Its name in explanations; at most 255 bytes.
+    ///   - file: Where it is set, for explanations.
+    ///   - line: Likewise.
+    ///   - body: Nil: nothing.
+    /// - Throws: As registering does; the former one stays.
+    public func onClear(
+      _ label: String, file: StaticString = #fileID, line: UInt = #line,
+      _ body: (@Sendable () -> Void)?
+    ) throws(RegistryError) {
+      try held.onClear(label, body, file, line)
+    }
+
     /// Ends the slot for good; its closure ends when it is released.
     ///
     /// - Parameters:

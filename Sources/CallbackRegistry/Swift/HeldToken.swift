@@ -21,6 +21,7 @@
     private let isMadeHere: Bool
     private let lock: Monitor
     private var holding = Holding()
+    private var observer = Handle.none
     private var lastFailure: RegistryError?
 
     init(
@@ -59,6 +60,7 @@
         _ = Ending.end(slot, reason: Reason.ended, waitingUntil: nil)
       }
       end(holding, reason: Reason.ended)
+      endObserver(observer)
       lock.destroy()
     }
 
@@ -67,19 +69,13 @@
     /// What cannot be put there is ended, if it would have been the slot's own.
     func set(_ new: Holding) throws(RegistryError) {
       var former = Holding()
-      // In a forked child the lock may be in the hands of a thread that does not
-      // exist here; there nothing is live.
-      let isLive = Liveness.isLive(slot)
-      let status =
-        !isLive
-        ? Slots.set(slot, to: new.token)
-        : lock.locked {
-          let status = Slots.set(slot, to: new.token)
-          guard status == .ok else { return status }
-          former = holding
-          holding = new
-          return .ok
-        }
+      let status = lockedWhileLive {
+        let status = Slots.set(slot, to: new.token)
+        guard status == .ok else { return status }
+        former = holding
+        holding = new
+        return .ok
+      }
       guard status == .ok else {
         let error = RegistryError(status, about: slot)
         end(new, reason: Reason.ended)
@@ -88,6 +84,37 @@
       end(
         former,
         reason: new.token == Handle.none ? Reason.ended : Reason.replaced)
+    }
+
+    /// Names who is told when what is in the slot dies; none: nobody.
+    ///
+    /// It is ended with the slot, or when another takes its place.
+    func observe(by new: UInt64) throws(RegistryError) {
+      var former = Handle.none
+      let status = lockedWhileLive {
+        let status = Slots.observe(slot, by: new)
+        guard status == .ok else { return status }
+        former = observer
+        observer = new
+        return .ok
+      }
+      guard status == .ok else {
+        let error = RegistryError(status, about: slot)
+        endObserver(new)
+        throw error
+      }
+      endObserver(former)
+    }
+
+    private func endObserver(_ token: UInt64) {
+      guard token != Handle.none else { return }
+      _ = Ending.end(token, reason: Reason.ended, waitingUntil: nil)
+    }
+
+    /// In a forked child the lock may be in the hands of a thread that does not
+    /// exist there; there nothing is live, and the engine refuses it.
+    private func lockedWhileLive(_ body: () -> Status) -> Status {
+      Liveness.isLive(slot) ? lock.locked(body) : body()
     }
 
     private func end(_ holding: Holding, reason: UInt32) {
