@@ -10,7 +10,7 @@
   /// Setting a closure ends the former one. The slot ends when it is released,
   /// and its closure with it.
   public final class CallbackSlot<Input, Output>: Sendable {
-    private let held: HeldToken<Void>
+    @usableFromInline let held: HeldToken<Void>
 
     /// Makes an empty slot that belongs to a registry.
     ///
@@ -134,6 +134,7 @@
     /// - Throws: `unset` when it is empty; `stale` when what it held has died or
     ///   the slot has ended; `wrongType` when C has set a callback of other
     ///   types; else as ``Token/call(_:)``.
+    @inlinable
     public func call(_ input: Input) throws(RegistryError) -> Output {
       try held.withTarget { (target) throws(RegistryError) in
         try Token(registered: target).call(input)
@@ -145,6 +146,7 @@
     /// - Parameter part: The inputs, one by one.
     /// - Returns: What the closure returns.
     /// - Throws: As with one input.
+    @inlinable
     public func call<each Part>(
       _ part: repeat each Part
     ) throws(RegistryError) -> Output where Input == (repeat each Part) {
@@ -162,6 +164,7 @@
     ///   - otherwise: Is returned when nothing can be called.
     ///   - input: Passed to the closure.
     /// - Returns: What the closure returns, or the default.
+    @inlinable
     public func call(
       default otherwise: @autoclosure () -> Output, _ input: Input
     ) -> Output {
@@ -179,6 +182,7 @@
     ///   - otherwise: Is returned when nothing can be called.
     ///   - part: The inputs, one by one.
     /// - Returns: What the closure returns, or the default.
+    @inlinable
     public func call<each Part>(
       default otherwise: @autoclosure () -> Output, _ part: repeat each Part
     ) -> Output where Input == (repeat each Part) {

@@ -15,7 +15,7 @@
   /// It is what ``Delegate`` projects. It ends when it is released, and the
   /// registration of its delegate with it.
   public final class DelegateSlot<Wrapped: Sendable>: Sendable {
-    private let held: Result<HeldToken<WeakReference>, RegistryError>
+    private let held: Result<HeldToken<WeakReference<Wrapped>>, RegistryError>
 
     /// Makes an empty slot that belongs to a registry.
     ///
@@ -55,7 +55,7 @@
     ///
     /// - Parameter handle: From `cbr_slot_create`, or from a slot in Swift.
     public init?(handle: UInt64) {
-      guard let held = HeldToken<WeakReference>(handle: handle) else {
+      guard let held = HeldToken<WeakReference<Wrapped>>(handle: handle) else {
         return nil
       }
       self.held = .success(held)
@@ -85,7 +85,7 @@
     public var value: Wrapped? {
       get {
         guard let present = try? held.get().present else { return nil }
-        if let object = present.content?.object { return object as? Wrapped }
+        if let object = present.content?.promoted { return object }
         end(present)
         return nil
       }
@@ -218,7 +218,7 @@
     public var explanation: Explanation { Explanation(of: handle) }
 
     /// Its object was found to be dead.
-    private func end(_ holding: HeldToken<WeakReference>.Holding) {
+    private func end(_ holding: HeldToken<WeakReference<Wrapped>>.Holding) {
       let reason = Reason.objectDied
       _ = Ending.end(holding.token, reason: reason, waitingUntil: nil)
       guard let owner = holding.content?.endsWithObject, owner != Handle.none

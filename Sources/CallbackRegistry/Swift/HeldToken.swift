@@ -7,6 +7,7 @@
 
 #if !hasFeature(Embedded)
   // Unchecked: every `var` is used under the lock alone.
+  @usableFromInline
   final class HeldToken<Content: Sendable>: @unchecked Sendable {
     /// What was put into the slot.
     struct Holding: Sendable {
@@ -133,6 +134,7 @@
 
     /// Calls what is in the slot; again, if that has been replaced before it was
     /// entered: who always finds something there is never told that it is dead.
+    @inlinable
     func withTarget<Result>(
       _ body: (UInt64) throws(RegistryError) -> Result
     ) throws(RegistryError) -> Result {
@@ -141,12 +143,15 @@
         do throws(RegistryError) {
           return try body(target)
         } catch {
-          guard case .stale = error, isReplaced(target) else { throw error }
+          guard isReplaced(target, error) else { throw error }
         }
       }
     }
 
-    private func isReplaced(_ target: UInt64) -> Bool {
+    /// Whether a call has failed because something else is there by now.
+    @usableFromInline
+    func isReplaced(_ target: UInt64, _ error: RegistryError) -> Bool {
+      guard case .stale = error else { return false }
       let token = Slots.get(slot)
       return token != Handle.none && token != target
         && !Liveness.isLive(target)
@@ -154,7 +159,8 @@
 
     /// What a call is to enter: what is in the slot, or what was in it and has
     /// died, so that the attempt is recorded as a late one.
-    private func target() throws(RegistryError) -> UInt64 {
+    @usableFromInline
+    func target() throws(RegistryError) -> UInt64 {
       let token = Slots.get(slot)
       if token != Handle.none { return token }
       guard Liveness.isLive(slot) else {
