@@ -17,7 +17,7 @@
       var content: Content?
     }
 
-    let registry: Registry
+    @usableFromInline let registry: Registry
     let slot: UInt64
     private let isMadeHere: Bool
     private let lock: Monitor

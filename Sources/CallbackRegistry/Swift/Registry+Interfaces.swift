@@ -35,6 +35,7 @@
     ///   - line: Likewise.
     /// - Returns: What ends the registration when it goes out of scope.
     /// - Throws: `invalid` also when it is no object; else as for a closure.
+    @inlinable
     public func register<Interface: Sendable>(
       _ label: String, as interface: Interface.Type, _ object: Interface,
       options: CallbackOptions = [], level: Level? = nil,
@@ -47,6 +48,7 @@
       return InterfaceRegistration(InterfaceToken(registered: handle))
     }
 
+    @inlinable
     func addImplementation<Interface: Sendable>(
       _ traits: CallbackTraits, _ reference: WeakReference<Interface>,
       as interface: Interface.Type

@@ -9,15 +9,17 @@
 #if !hasFeature(Embedded)
   // Unchecked: all but the weak reference is written once, and that may be read
   // by several threads at once; an Interface is Sendable.
+  @usableFromInline
   final class WeakReference<Interface: Sendable>: @unchecked Sendable {
-    private weak let object: (any AnyObject & Sendable)?
+    @usableFromInline weak let object: (any AnyObject & Sendable)?
     /// Never deinitialized: the bits hold nothing.
-    private let bits: UnsafeMutablePointer<Interface>
+    @usableFromInline let bits: UnsafeMutablePointer<Interface>
     /// What stands for the object in the engine.
-    let owner: UInt64
+    @usableFromInline let owner: UInt64
     /// As that of `ObjectOwner`.
-    let endsWithObject: UInt64
+    @usableFromInline let endsWithObject: UInt64
 
+    @usableFromInline
     init(
       to value: Interface, in registry: Registry
     ) throws(RegistryError) {
@@ -43,7 +45,7 @@
     deinit { bits.deallocate() }
 
     /// The object, held by who gets it; nil when its deinit has begun.
-    var promoted: Interface? {
+    @inlinable var promoted: Interface? {
       guard let object else { return nil }
       return withExtendedLifetime(object) { bits.pointee }
     }
