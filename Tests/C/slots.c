@@ -317,6 +317,37 @@ static void G19_emptyFromTheMarkOn(void) {
   EXPECT(CBR_OK, it.status);
 }
 
+/* Who reads while one live token takes another's place finds one of them. */
+typedef struct reader {
+  cbr_slot slot;
+  atomic_bool is_over;
+  int empty;
+} reader;
+
+static void read_slot(void *argument) {
+  reader *it = argument;
+  while (!atomic_load(&it->is_over))
+    if (cbr_slot_get(it->slot) == CBR_NONE) it->empty++;
+}
+
+static void G19_replacedInOneStep(void) {
+  struct counted counted = {0};
+  cbr_token tokens[2] = {add_plain(&counted, CBR_NONE),
+                         add_plain(&counted, CBR_NONE)};
+  reader it = {.slot = add_slot("slot", CBR_NONE)};
+  EXPECT(CBR_OK, cbr_slot_set(it.slot, tokens[0]));
+  worker worker;
+  start(&worker, "reader", read_slot, &it);
+  for (int round = 1; round < 100000; round++)
+    EXPECT(CBR_OK, cbr_slot_set(it.slot, tokens[round % 2]));
+  atomic_store(&it.is_over, true);
+  join(&worker);
+  EQUAL(0, it.empty);
+  end(tokens[0]);
+  end(tokens[1]);
+  end(it.slot);
+}
+
 /* No memory: the slot holds what it held. */
 static void G6_settingWithoutMemory(void) {
   struct counted counted = {0};
@@ -354,6 +385,7 @@ int main(void) {
   TEST(G1_slotsRefuseWhatIsNotTheirs);
   TEST(G12_observerActs);
   TEST(G19_emptyFromTheMarkOn);
+  TEST(G19_replacedInOneStep);
   TEST(G6_settingWithoutMemory);
   EQUAL(0, statistics_of(registry).live_slots);
   EQUAL(0, statistics_of(registry).live_tokens);

@@ -41,6 +41,7 @@ struct CallbackSlotTests {
     let pair = try CallbackSlot<(Int, Int), Int>("sum", in: registry)
     try pair.set("sum") { left, right in left + right }
     #expect(try pair.call(1, 2) == 3)
+    #expect(pair.call(default: 0, 1, 3) == 4)
     let nothing = try CallbackSlot<Void, Int>("nothing", in: registry)
     try nothing.set("five") { 5 }
     #expect(try nothing.call() == 5)
@@ -55,7 +56,7 @@ struct CallbackSlotTests {
     #expect(tracker.liveCount == 0)
     #expect(thrown { _ = try nothing.call() }?.name == "stale")
     #expect(thrown { _ = try nothing.call() }?.name == "stale")
-    #expect(nothing.call(default: 1, ()) == 1)
+    #expect(nothing.call(default: 1) == 1)
     #expect(try registry.statistics.refused == 3)
   }
 
@@ -101,6 +102,95 @@ struct CallbackSlotTests {
     #expect(cbr_is_live(handle))
     #expect(token.token.isLive)
     #expect(tracker.liveCount == 0)
+  }
+
+  @Test("A call meets one closure or the next, and never none (B1)")
+  func replacing() throws {
+    let slot = try CallbackSlot<Int, Int>("slot", in: registry)
+    try slot.set("first") { $0 }
+    let isOver = Counter()
+    let failures = Locked<[String]>([])
+    let callers = (0..<2).map { _ in
+      Worker {
+        while isOver.count == 0 {
+          if let error = thrown({ _ = try slot.call(1) }) {
+            failures.withLock { $0.append(error.name) }
+          }
+        }
+      }
+    }
+    for _ in 0..<1_000 {
+      try slot.set("next") { [object = tracker.make()] number in
+        object.touch()
+        return number
+      }
+    }
+    isOver.increment()
+    for caller in callers { caller.join() }
+    #expect(failures.withLock { $0 }.isEmpty)
+    try slot.clear()
+    #expect(tracker.liveCount == 0)
+    #expect(tracker.madeCount == 1_000)
+  }
+
+  @Test("An observer is told when what it holds has ended, each once (G19)")
+  func observed() throws {
+    let slot = try CallbackSlot<Void, Int>("slot", in: registry)
+    let heard = Heard()
+    try slot.onClear("told") { [object = tracker.make(), slot = slot.handle] in
+      object.touch()
+      heard.add("cleared \(cbr_slot_get(slot))")
+    }
+    let first = try registry.register("first") { 1 }
+    let second = try registry.register("second") { 2 }
+    try slot.set(first.token)
+    try slot.set(second.token)
+    #expect(first.end().isEnded)
+    #expect(heard.take().isEmpty)
+    #expect(second.end().isEnded)
+    #expect(heard.take() == ["cleared 0"])
+    try slot.set("own") { 3 }
+    try slot.clear()
+    #expect(heard.take().isEmpty)
+    // Another takes its place, and it is released.
+    try slot.onClear("other") { [object = tracker.make()] in
+      object.touch()
+      heard.add("other")
+    }
+    #expect(tracker.liveCount == 1)
+    try slot.set("own") { 3 }
+    #expect(try #require(slot.token).end().isEnded)
+    #expect(heard.take() == ["other"])
+    try slot.onClear("none", nil)
+    #expect(tracker.liveCount == 0)
+    try slot.onClear("last") { [object = tracker.make()] in object.touch() }
+    let label = String(repeating: "x", count: 256)
+    let error = thrown {
+      try slot.onClear(label) { [object = tracker.make()] in object.touch() }
+    }
+    #expect(error?.name == "invalid")
+    #expect(slot.end().isEnded)
+    let late = thrown {
+      try slot.onClear("late") { [object = tracker.make()] in object.touch() }
+    }
+    #expect(late?.name == "stale")
+    #expect(tracker.liveCount == 1)
+  }
+
+  @Test("An observer is released with its slot, and not told of that")
+  func observerReleased() throws {
+    let heard = Heard()
+    do {
+      let slot = try CallbackSlot<Void, Void>("slot", in: registry)
+      try slot.set("own") {}
+      try slot.onClear("told") { [object = tracker.make()] in
+        object.touch()
+        heard.add("cleared")
+      }
+    }
+    #expect(tracker.liveCount == 0)
+    #expect(heard.take().isEmpty)
+    #expect(try registry.statistics.liveTokens == 0)
   }
 
   @Test("What cannot be set is released, and leaves the slot as it was (G6)")

@@ -127,6 +127,24 @@ struct DelegateTests {
     try downloader.receive(4)
   }
 
+  @Test("An observer is told when the delegate is found to have died (G19)")
+  func observed() throws {
+    let slot = downloader.$delegate
+    try slot.onClear("told") { [heard] in heard.add("cleared") }
+    do {
+      let window = Window(heard)
+      slot.value = window
+      slot.value = nil
+      slot.value = window
+      withExtendedLifetime(window) {}
+    }
+    #expect(heard.take().isEmpty)
+    #expect(thrown { try slot.call { _ in } }?.name == "stale")
+    #expect(heard.take() == ["cleared"])
+    #expect(slot.value == nil)
+    #expect(heard.take().isEmpty)
+  }
+
   @Test("Reading it finds that it has died, and is no call")
   func readingFindsTheDead() throws {
     do {
@@ -324,6 +342,28 @@ struct DelegateTests {
     loader.delegate.value = window
     try loader.delegate.call { $0.didReceive([1, 2]) }
     #expect(heard.take() == ["received 1", "received 2"])
+  }
+
+  @Test("Reading and calling meet one delegate or the next, never none (B1)")
+  func replacing() throws {
+    let slot = downloader.$delegate
+    let windows = [Window(Heard()), Window(Heard())]
+    slot.value = windows[0]
+    let isOver = Counter()
+    let failures = Counter()
+    let callers = (0..<2).map { _ in
+      Worker {
+        while isOver.count == 0 {
+          if thrown({ try slot.call { _ in } }) != nil || slot.value == nil {
+            failures.increment()
+          }
+        }
+      }
+    }
+    for round in 0..<1_000 { slot.value = windows[round % 2] }
+    isOver.increment()
+    for caller in callers { caller.join() }
+    #expect(failures.count == 0)
   }
 
   @Test("Setting, calling and dying race (B1, B10)")

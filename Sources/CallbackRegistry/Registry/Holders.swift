@@ -48,10 +48,11 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
 
   /// Makes a slot hold a live token, by a holder that is its own then.
   ///
-  /// There is room for it. The lock is held.
+  /// There is room for it. Who reads meanwhile finds the former one or this one,
+  /// and never none. The lock is held.
   func hold(_ holder: HolderPointer, slot: SlotPointer, handle: UInt64) {
     holder.pointee.slot = handle
-    letGo(slot)
+    if let former = unlink(slot) { Memory.release(former) }
     let token = holder.pointee.token
     let first = firstHolder(of: token)
     holder.pointee.next = first
@@ -67,7 +68,14 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
   ///
   /// The lock is held.
   func letGo(_ slot: SlotPointer) {
-    guard let holder = slot.holder else { return }
+    guard let holder = unlink(slot) else { return }
+    empty(slot, holder)
+    Memory.release(holder)
+  }
+
+  /// Takes a slot's holder, if it has one, from those of its token.
+  private func unlink(_ slot: SlotPointer) -> HolderPointer? {
+    guard let holder = slot.holder else { return nil }
     let next = holder.pointee.next
     next?.pointee.previous = holder.pointee.previous
     if let previous = holder.pointee.previous {
@@ -80,8 +88,7 @@ extension UnsafeMutablePointer where Pointee == RegistryRecord {
       Table.knownSlot(at: Handle.index(of: holder.pointee.token))
         .pointee.mode.bitwiseAnd(~Mode.held, ordering: .relaxed)
     }
-    empty(slot, holder)
-    Memory.release(holder)
+    return holder
   }
 
   /// Empties every slot that holds a token which is being marked.

@@ -10,7 +10,7 @@
   /// Setting a closure ends the former one. The slot ends when it is released,
   /// and its closure with it.
   public final class CallbackSlot<Input, Output>: Sendable {
-    private let held: HeldToken<Void>
+    @usableFromInline let held: HeldToken<Void>
 
     /// Makes an empty slot that belongs to a registry.
     ///
@@ -134,8 +134,11 @@
     /// - Throws: `unset` when it is empty; `stale` when what it held has died or
     ///   the slot has ended; `wrongType` when C has set a callback of other
     ///   types; else as ``Token/call(_:)-(Input)``.
+    @inlinable
     public func call(_ input: Input) throws(RegistryError) -> Output {
-      try Token(registered: held.target()).call(input)
+      try held.withTarget { (target) throws(RegistryError) in
+        try Token(registered: target).call(input)
+      }
     }
 
     /// Calls what it holds with several inputs, or with none.
@@ -143,10 +146,14 @@
     /// - Parameter part: The inputs, one by one.
     /// - Returns: What the closure returns.
     /// - Throws: As with one input.
+    @inlinable
     public func call<each Part>(
       _ part: repeat each Part
     ) throws(RegistryError) -> Output where Input == (repeat each Part) {
-      try Token(registered: held.target()).call((repeat each part))
+      let input = (repeat each part)
+      return try held.withTarget { (target) throws(RegistryError) in
+        try Token(registered: target).call(input)
+      }
     }
 
     /// Calls what it holds, if that can be called.
@@ -157,10 +164,52 @@
     ///   - otherwise: Is returned when nothing can be called.
     ///   - input: Passed to the closure.
     /// - Returns: What the closure returns, or the default.
+    @inlinable
     public func call(
       default otherwise: @autoclosure () -> Output, _ input: Input
     ) -> Output {
-      (try? call(input)) ?? otherwise()
+      do throws(RegistryError) {
+        return try call(input)
+      } catch {
+        return otherwise()
+      }
+    }
+
+    /// Calls what it holds with several inputs, or with none, if that can be
+    /// called.
+    ///
+    /// - Parameters:
+    ///   - otherwise: Is returned when nothing can be called.
+    ///   - part: The inputs, one by one.
+    /// - Returns: What the closure returns, or the default.
+    @inlinable
+    public func call<each Part>(
+      default otherwise: @autoclosure () -> Output, _ part: repeat each Part
+    ) -> Output where Input == (repeat each Part) {
+      do throws(RegistryError) {
+        return try call((repeat each part))
+      } catch {
+        return otherwise()
+      }
+    }
+
+    /// Says what to do when what it holds has ended.
+    ///
+    /// It is not called when another takes its place, or when it is cleared.
+    /// It is called by the thread that ends it, with no lock held. There is one
+    /// such closure at a time.
+    ///
+    /// - Parameters:
+    ///   - label: Its name in explanations; at most 255 bytes.
+    ///   - file: Where it is set, for explanations.
+    ///   - line: Likewise.
+    ///   - body: Nil: nothing.
+    /// - Throws: As registering does; the former one stays.
+    public func onClear(
+      _ label: String, file: StaticString = #fileID, line: UInt = #line,
+      _ body: (@Sendable () -> Void)?
+    ) throws(RegistryError) {
+      try held.onClear(label, body, file, line)
     }
 
     /// Ends the slot for good; its closure ends when it is released.

@@ -55,8 +55,8 @@
 
     /// The delegate: see ``DelegateSlot/value``.
     public var wrappedValue: Wrapped? {
-      get { projectedValue.value }
-      nonmutating set { projectedValue.value = newValue }
+      @inlinable get { projectedValue.value }
+      @inlinable nonmutating set { projectedValue.value = newValue }
     }
   }
 #endif

@@ -15,7 +15,8 @@
   /// It is what ``Delegate`` projects. It ends when it is released, and the
   /// registration of its delegate with it.
   public final class DelegateSlot<Wrapped: Sendable>: Sendable {
-    private let held: Result<HeldToken<WeakReference>, RegistryError>
+    @usableFromInline let held:
+      Result<HeldToken<WeakReference<Wrapped>>, RegistryError>
 
     /// Makes an empty slot that belongs to a registry.
     ///
@@ -55,7 +56,7 @@
     ///
     /// - Parameter handle: From `cbr_slot_create`, or from a slot in Swift.
     public init?(handle: UInt64) {
-      guard let held = HeldToken<WeakReference>(handle: handle) else {
+      guard let held = HeldToken<WeakReference<Wrapped>>(handle: handle) else {
         return nil
       }
       self.held = .success(held)
@@ -70,7 +71,7 @@
       }
     }
 
-    private let label: String
+    @usableFromInline let label: String
 
     /// The slot as a number, which is the same slot in C and in Swift; 0 when
     /// it could not be made.
@@ -83,20 +84,25 @@
     /// alone. What cannot be set leaves the slot as it was: ``failure`` says
     /// why, and ``set(_:level:file:line:)`` throws it.
     public var value: Wrapped? {
-      get {
-        guard let present = try? held.get().present else { return nil }
-        if let object = present.content?.object { return object as? Wrapped }
-        end(present)
-        return nil
-      }
-      set {
+      get { current }
+      @inlinable set {
         do throws(RegistryError) {
           try set(newValue)
         } catch {
-          (try? held.get())?.failure = error
+          note(error)
         }
       }
     }
+
+    private var current: Wrapped? {
+      guard let present = try? held.get().present else { return nil }
+      if let object = present.content?.promoted { return object }
+      end(present)
+      return nil
+    }
+
+    @usableFromInline
+    func note(_ error: RegistryError) { (try? held.get())?.failure = error }
 
     /// Why the last assignment did nothing; nil when it did what it should.
     public var failure: RegistryError? {
@@ -116,24 +122,30 @@
     /// - Throws: `invalid` when it is no object; `dying` when its `deinit` has
     ///   begun; `stale`, `closed`, `outOfMemory`, `limitReached`, `forked`. The
     ///   slot is as it was.
+    @inlinable
     public func set(
       _ value: Wrapped?, level: Registry.Level? = nil,
       file: StaticString = #fileID, line: UInt = #line
     ) throws(RegistryError) {
-      let held = try held.get()
-      guard let value else {
-        try held.set(HeldToken.Holding())
-        held.failure = nil
-        return
-      }
+      guard let value else { return try put(nil, 0) }
+      let registry = try held.get().registry
       let traits = CallbackTraits(label, [], level, file, line)
-      let reference = try WeakReference(to: value, in: held.registry)
-      let token = try held.registry.addImplementation(
+      let reference = try WeakReference(to: value, in: registry)
+      let token = try registry.addImplementation(
         traits, reference, as: Wrapped.self)
-      try held.set(
-        HeldToken.Holding(token: token, isOwn: true, content: reference))
-      held.failure = nil
+      try put(reference, token)
       withExtendedLifetime(value) {}
+    }
+
+    @usableFromInline
+    func put(
+      _ reference: WeakReference<Wrapped>?, _ token: UInt64
+    ) throws(RegistryError) {
+      let held = try held.get()
+      try held.set(
+        HeldToken.Holding(
+          token: token, isOwn: token != Handle.none, content: reference))
+      held.failure = nil
     }
 
     /// Calls the delegate on the calling thread.
@@ -147,11 +159,13 @@
     /// - Throws: `unset` when there is no delegate; `stale` when it has died
     ///   or the slot has ended; `closed`, `forked`, `outOfMemory`; `wrongType`
     ///   when C has set a callback of another type.
+    @inlinable
     public func call<Result>(
       _ body: (Wrapped) -> Result
     ) throws(RegistryError) -> Result {
-      let target = try held.get().target()
-      return try InterfaceToken(registered: target).call(body)
+      try held.get().withTarget { (target) throws(RegistryError) in
+        try InterfaceToken(registered: target).call(body)
+      }
     }
 
     /// Calls the delegate on the calling thread, if there is one.
@@ -162,13 +176,36 @@
     ///   - otherwise: Is returned when no delegate can be called.
     ///   - body: Gets the delegate.
     /// - Returns: What `body` returns, or the default.
+    @inlinable
     public func call<Result>(
       default otherwise: @autoclosure () -> Result,
       _ body: (Wrapped) -> Result
     ) -> Result {
-      guard let target = try? held.get().target() else { return otherwise() }
-      return InterfaceToken(registered: target)
-        .call(default: otherwise(), body)
+      do throws(RegistryError) {
+        return try call(body)
+      } catch {
+        return otherwise()
+      }
+    }
+
+    /// Says what to do when the delegate has died: when that
+    /// is found, by a call or by reading it, or when its registration is ended.
+    ///
+    /// It is not called when another takes its place, or when it is cleared by nil.
+    /// It is called by the thread that ends it, with no lock held. There is one
+    /// such closure at a time.
+    ///
+    /// - Parameters:
+    ///   - label: Its name in explanations; at most 255 bytes.
+    ///   - file: Where it is set, for explanations.
+    ///   - line: Likewise.
+    ///   - body: Nil: nothing.
+    /// - Throws: As registering does; the former one stays.
+    public func onClear(
+      _ label: String, file: StaticString = #fileID, line: UInt = #line,
+      _ body: (@Sendable () -> Void)?
+    ) throws(RegistryError) {
+      try held.get().onClear(label, body, file, line)
     }
 
     /// Ends the slot for good; its delegate's registration ends when it is
@@ -195,7 +232,7 @@
     public var explanation: Explanation { Explanation(of: handle) }
 
     /// Its object was found to be dead.
-    private func end(_ holding: HeldToken<WeakReference>.Holding) {
+    private func end(_ holding: HeldToken<WeakReference<Wrapped>>.Holding) {
       let reason = Reason.objectDied
       _ = Ending.end(holding.token, reason: reason, waitingUntil: nil)
       guard let owner = holding.content?.endsWithObject, owner != Handle.none

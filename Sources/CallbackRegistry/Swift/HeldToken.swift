@@ -7,6 +7,7 @@
 
 #if !hasFeature(Embedded)
   // Unchecked: every `var` is used under the lock alone.
+  @usableFromInline
   final class HeldToken<Content: Sendable>: @unchecked Sendable {
     /// What was put into the slot.
     struct Holding: Sendable {
@@ -16,11 +17,12 @@
       var content: Content?
     }
 
-    let registry: Registry
+    @usableFromInline let registry: Registry
     let slot: UInt64
     private let isMadeHere: Bool
     private let lock: Monitor
     private var holding = Holding()
+    private var observer = Handle.none
     private var lastFailure: RegistryError?
 
     init(
@@ -59,6 +61,7 @@
         _ = Ending.end(slot, reason: Reason.ended, waitingUntil: nil)
       }
       end(holding, reason: Reason.ended)
+      endObserver(observer)
       lock.destroy()
     }
 
@@ -67,19 +70,13 @@
     /// What cannot be put there is ended, if it would have been the slot's own.
     func set(_ new: Holding) throws(RegistryError) {
       var former = Holding()
-      // In a forked child the lock may be in the hands of a thread that does not
-      // exist here; there nothing is live.
-      let isLive = Liveness.isLive(slot)
-      let status =
-        !isLive
-        ? Slots.set(slot, to: new.token)
-        : lock.locked {
-          let status = Slots.set(slot, to: new.token)
-          guard status == .ok else { return status }
-          former = holding
-          holding = new
-          return .ok
-        }
+      let status = lockedWhileLive {
+        let status = Slots.set(slot, to: new.token)
+        guard status == .ok else { return status }
+        former = holding
+        holding = new
+        return .ok
+      }
       guard status == .ok else {
         let error = RegistryError(status, about: slot)
         end(new, reason: Reason.ended)
@@ -90,6 +87,37 @@
         reason: new.token == Handle.none ? Reason.ended : Reason.replaced)
     }
 
+    /// Names who is told when what is in the slot dies; none: nobody.
+    ///
+    /// It is ended with the slot, or when another takes its place.
+    func observe(by new: UInt64) throws(RegistryError) {
+      var former = Handle.none
+      let status = lockedWhileLive {
+        let status = Slots.observe(slot, by: new)
+        guard status == .ok else { return status }
+        former = observer
+        observer = new
+        return .ok
+      }
+      guard status == .ok else {
+        let error = RegistryError(status, about: slot)
+        endObserver(new)
+        throw error
+      }
+      endObserver(former)
+    }
+
+    private func endObserver(_ token: UInt64) {
+      guard token != Handle.none else { return }
+      _ = Ending.end(token, reason: Reason.ended, waitingUntil: nil)
+    }
+
+    /// In a forked child the lock may be in the hands of a thread that does not
+    /// exist there; there nothing is live, and the engine refuses it.
+    private func lockedWhileLive(_ body: () -> Status) -> Status {
+      Liveness.isLive(slot) ? lock.locked(body) : body()
+    }
+
     private func end(_ holding: Holding, reason: UInt32) {
       guard holding.isOwn else { return }
       _ = Ending.end(holding.token, reason: reason, waitingUntil: nil)
@@ -97,14 +125,41 @@
 
     /// What is in the slot, if it is what was put there.
     var present: Holding? {
+      guard Liveness.isLive(slot) else { return nil }
+      return lock.locked {
+        let token = Slots.get(slot)
+        return token != Handle.none && token == holding.token ? holding : nil
+      }
+    }
+
+    /// Calls what is in the slot; again, if that has been replaced before it was
+    /// entered: who always finds something there is never told that it is dead.
+    @inlinable
+    func withTarget<Result>(
+      _ body: (UInt64) throws(RegistryError) -> Result
+    ) throws(RegistryError) -> Result {
+      while true {
+        let target = try target()
+        do throws(RegistryError) {
+          return try body(target)
+        } catch {
+          guard isReplaced(target, error) else { throw error }
+        }
+      }
+    }
+
+    /// Whether a call has failed because something else is there by now.
+    @usableFromInline
+    func isReplaced(_ target: UInt64, _ error: RegistryError) -> Bool {
+      guard case .stale = error else { return false }
       let token = Slots.get(slot)
-      guard token != Handle.none else { return nil }
-      let holding = lock.locked { self.holding }
-      return token == holding.token ? holding : nil
+      return token != Handle.none && token != target
+        && !Liveness.isLive(target)
     }
 
     /// What a call is to enter: what is in the slot, or what was in it and has
     /// died, so that the attempt is recorded as a late one.
+    @usableFromInline
     func target() throws(RegistryError) -> UInt64 {
       let token = Slots.get(slot)
       if token != Handle.none { return token }

@@ -11,6 +11,7 @@
     /// Names the implementation; copies of it may be given to anyone.
     public let token: InterfaceToken<Interface>
 
+    @usableFromInline
     init(_ token: InterfaceToken<Interface>) { self.token = token }
 
     deinit {
@@ -41,6 +42,7 @@
     /// - Parameter body: Gets the object.
     /// - Returns: What `body` returns.
     /// - Throws: As ``InterfaceToken/call(_:)``.
+    @inlinable
     public func call<Result>(
       _ body: (Interface) -> Result
     ) throws(RegistryError) -> Result {
@@ -53,6 +55,7 @@
     ///   - otherwise: Is returned when the object cannot be called.
     ///   - body: Gets the object.
     /// - Returns: What `body` returns, or the default.
+    @inlinable
     public func call<Result>(
       default otherwise: @autoclosure () -> Result,
       _ body: (Interface) -> Result

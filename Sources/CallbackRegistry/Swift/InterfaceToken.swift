@@ -18,6 +18,7 @@
     /// The token as a number, which is the same callback in C and in Swift.
     public let handle: UInt64
 
+    @usableFromInline
     init(registered handle: UInt64) { self.handle = handle }
 
     /// Takes up a live token from its number, if it is of this protocol.
@@ -32,6 +33,7 @@
       self.handle = handle
     }
 
+    @inlinable
     static var typeTag: UInt64 {
       // The address of a type's metadata is unique in the process.
       UInt64(UInt(bitPattern: unsafeBitCast(Self.self, to: Int.self)))
@@ -45,6 +47,7 @@
     ///   `Result`.
     /// - Returns: What `body` returns.
     /// - Throws: As ``Token/call(_:)-(Input)``; `body` has not run.
+    @inlinable
     public func call<Result>(
       _ body: (Interface) -> Result
     ) throws(RegistryError) -> Result {
@@ -64,6 +67,7 @@
     ///   - otherwise: Is returned when the object cannot be called.
     ///   - body: Gets the object.
     /// - Returns: What `body` returns, or the default.
+    @inlinable
     public func call<Result>(
       default otherwise: @autoclosure () -> Result,
       _ body: (Interface) -> Result
@@ -73,7 +77,8 @@
       return result ?? otherwise()
     }
 
-    private func visit(_ body: (Interface) -> Void) -> Int32 {
+    @inlinable
+    func visit(_ body: (Interface) -> Void) -> Int32 {
       withoutActuallyEscaping(body) { body in
         withUnsafePointer(to: body) { body in
           performCall(

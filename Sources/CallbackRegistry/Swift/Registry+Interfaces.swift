@@ -35,6 +35,7 @@
     ///   - line: Likewise.
     /// - Returns: What ends the registration when it goes out of scope.
     /// - Throws: `invalid` also when it is no object; else as for a closure.
+    @inlinable
     public func register<Interface: Sendable>(
       _ label: String, as interface: Interface.Type, _ object: Interface,
       options: CallbackOptions = [], level: Level? = nil,
@@ -47,8 +48,9 @@
       return InterfaceRegistration(InterfaceToken(registered: handle))
     }
 
+    @inlinable
     func addImplementation<Interface: Sendable>(
-      _ traits: CallbackTraits, _ reference: WeakReference,
+      _ traits: CallbackTraits, _ reference: WeakReference<Interface>,
       as interface: Interface.Type
     ) throws(RegistryError) -> UInt64 {
       typealias Visit = (Interface) -> Void
@@ -56,37 +58,13 @@
         inputSize: MemoryLayout<Visit>.size, outputSize: 0,
         owner: reference.endsWithObject
       ) { visit, _ in
-        guard let object = reference.object as? Interface else { return false }
+        guard let object = reference.promoted else { return false }
         visit.assumingMemoryBound(to: Visit.self).pointee(object)
         return true
       }
       return try add(
         box, traits, owner: reference.owner,
         tag: InterfaceToken<Interface>.typeTag)
-    }
-  }
-
-  /// An object that is not held, and what stands for it in the engine.
-  struct WeakReference: Sendable {
-    private(set) weak var object: (any AnyObject & Sendable)?
-    let owner: UInt64
-    /// As that of `ObjectOwner`.
-    let endsWithObject: UInt64
-
-    init(
-      to value: some Sendable, in registry: Registry
-    ) throws(RegistryError) {
-      guard type(of: value as Any) is AnyObject.Type else {
-        throw RegistryError(
-          refusing: .invalid, "the implementation is not an object")
-      }
-      // What is Sendable as a value is so as the object that it is.
-      let object = unsafeBitCast(
-        value as AnyObject, to: (any AnyObject & Sendable).self)
-      let owner = try ObjectOwner(of: object, in: registry)
-      self.object = object
-      self.owner = owner.handle
-      endsWithObject = owner.endsWithObject
     }
   }
 #endif

@@ -14,6 +14,9 @@
   /// inputs are one tuple, as in ``Token``: `Signal<(String, Int)>` is emitted
   /// by `try signal.emit("name", 3)`, and nothing by `Signal<Void>`.
   ///
+  /// Handlers return nothing. To gather what they find, have the input be an
+  /// object that they add it to.
+  ///
   /// A signal that was made here ends when it is released, and all its
   /// connections with it. It keeps its registry open.
   public final class Signal<Input>: Sendable {
