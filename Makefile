@@ -5,6 +5,8 @@
 #                     tells their stories
 #   make test         every test; the last line counts them
 #   make fuzz         looks for bytes that break what reads them (SECONDS=30)
+#   make docs         the documentation of the Swift module, in build/docs
+#   make api          notes the Swift module's public API as it is now
 #   make bench        the benchmarks
 #   make matrix       what may happen during an emission, here and elsewhere
 #   make compare-foundation   the same scripts on Linux's Foundation
@@ -17,8 +19,8 @@ VERSION := 0.1.0
 
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
-.PHONY: all lib demo test bench matrix compare-foundation install uninstall \
-  clean
+.PHONY: all lib demo docs api test bench matrix compare-foundation install \
+  uninstall clean
 
 all: lib build/bin/cbr
 
@@ -28,7 +30,8 @@ platform := $(shell find Sources/CPlatform -name '*.c')
 platform_header := Sources/CPlatform/include/CPlatform.h
 # The folders are listed too, so that removing a file is noticed.
 sources := Makefile Package.swift $(shell find include Sources/CPlatform \
-  Sources/CSQLite Sources/CallbackRegistry Sources/CInterop)
+  Sources/CSQLite Sources/CallbackRegistry Sources/CInterop \
+  -name '*.docc' -prune -o -print)
 
 # The command's.
 command := $(shell find Sources/cbr -name '*.swift')
@@ -136,7 +139,7 @@ uninstall:
 clean:
 	rm -rf build .build .build-c
 
-# ------------------------------------------------------- Demo and benchmark --
+# ----------------------------------------- Demo, documents and benchmarks --
 
 export PKG_CONFIG_PATH := $(CURDIR)/build/lib/pkgconfig:$(PKG_CONFIG_PATH)
 
@@ -145,6 +148,14 @@ demo:
 	$(MAKE) lib
 	Examples/demo/run.sh
 	Examples/downloader/run.sh
+
+docs:
+	packaging/install-packages docs
+	Tests/Build/docs.py
+
+api:
+	packaging/install-packages docs
+	Tests/Build/swift_api.py --write
 
 bench:
 	packaging/install-packages bench
@@ -177,7 +188,7 @@ compare-foundation:
 counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
-test_parts := test-build test-command test-guard test-documentation \
+test_parts := test-build test-command test-guard test-documentation test-docs \
   test-c test-c-fallback \
   test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
   test-swift test-swift-fallback test-swift-tsan test-swift-asan \
@@ -220,6 +231,14 @@ test-documentation: lib build/bin/cbr
 	$(part) python3 Tests/Build/test_cookbook.py
 	$(part) python3 Tests/Build/what_happens_if.py
 
+# The Swift module as its users see it: its documentation and what that shows of
+# code, its API, and a package that depends on it.
+test-docs: swift-tests
+	$(part) Tests/Build/docs.py
+	$(part) Tests/Build/swift_api.py
+	$(part) python3 Tests/Build/test_snippets.py
+	$(part) python3 Tests/Build/test_package.py
+
 # The library with the points at which tests step in, plain and sanitized. The
 # C functions that are inlined into Swift code are only seen by a sanitizer
 # that Swift's importer of C knows of too, hence -Xcc.
@@ -244,7 +263,7 @@ programs := $(shell grep -lw main Tests/C/*.c Tests/C/*.cpp 2> /dev/null)
 test_headers := $(shell find include -type f) $(wildcard Tests/C/*.h)
 
 examples := $(patsubst Examples/%,build/examples/%.test, \
-  $(wildcard Examples/*.c Examples/*.cpp Examples/*.swift \
+  $(wildcard Examples/*.c Examples/*.cpp Examples/Quickstart/*.swift \
   Examples/Queues/*.c))
 
 # The fuzzers are ordinary Swift, with the whole engine and the command in
@@ -337,10 +356,11 @@ build/examples/Queues/%.c.test: Examples/Queues/%.c Examples/Queues/work.h \
 	    $(loop_of_$*) '"0 passed, 0 failed"' > $@; chmod +x $@; fi
 
 # One in Swift is a product of the package.
-build/examples/%.swift.test: Examples/%.swift $(sources)
+build/examples/Quickstart/Quickstart.swift.test: \
+  Examples/Quickstart/Quickstart.swift $(sources)
 	@mkdir -p $(@D)
-	swift build --product $*
-	cp .build/debug/$* $@
+	swift build --product Quickstart
+	cp .build/debug/Quickstart $@
 
 # Runs each of $(1), counts its tests, and fails if one of them failed.
 each = @failed=0; for program in $(1); do \
@@ -472,4 +492,4 @@ test-foundation: build/comparison/foundation
 
 lint:
 	$(part) swift format lint --strict --recursive Package.swift Sources Tests \
-	  Comparison
+	  Comparison Benchmarks/Swift

@@ -15,6 +15,14 @@ let package = Package(
   name: "CallbackRegistry",
   products: [
     .library(name: "CallbackRegistry", targets: ["CallbackRegistry"]),
+    // One library for a process of several parts, as a host and its plug-ins
+    // are: all must have the same one. It has the C functions, too.
+    .library(
+      name: "CallbackRegistryShared", type: .dynamic,
+      targets: ["CallbackRegistry", "CInterop"]),
+    // The C API of the same engine, for C in Swift packages.
+    .library(
+      name: "CCallbackRegistry", targets: ["CCallbackRegistry", "CInterop"]),
     .executable(name: "cbr", targets: ["cbr"]),
   ],
   traits: [
@@ -45,8 +53,7 @@ let package = Package(
       dependencies: ["CallbackRegistry", "CLinux", "CPlatform", "CSQLite"]),
     .executableTarget(
       name: "Quickstart", dependencies: ["CallbackRegistry"],
-      path: "Examples", exclude: ["demo", "quickstart.c", "quickstart.cpp"],
-      sources: ["Quickstart.swift"]),
+      path: "Examples/Quickstart"),
     .target(
       name: "CInterchange", dependencies: ["CCallbackRegistry"],
       path: "Tests/CInterchange"),

@@ -317,6 +317,17 @@ function at_most_share(name, peer, parts,    key, level, share) {
     to_base[key] >= parts)
 }
 
+# Compares ours with what a Swift program has otherwise, both by their ratio to
+# the base of the group.
+function at_most_of(name, group, ours, other, parts,    ratio) {
+  ours = group SUBSEP ours
+  other = group SUBSEP other
+  if (!(ours in to_base) || !(other in to_base))
+    return unknown(name, "≤ 1/" parts)
+  ratio = to_base[other] / to_base[ours]
+  target(name, "≤ 1/" parts, sprintf("1/%.2f", ratio), ratio >= parts)
+}
+
 function at_most_growth(name, operation,    from, to, ratio) {
   from = "growth 10" SUBSEP operation
   to = "growth " largest SUBSEP operation
@@ -370,6 +381,12 @@ function print_verdict(    missing, ns) {
     "enter+leave, few")
   at_most_growth("... cbr_is_live", "cbr_is_live, few")
   at_most_growth("... invalidate+register", "invalidate+register, few")
+  at_most_of("a Swift token's call, of weak + closure", "swift calls",
+    "token.call, history off", "a weak reference + closure", 4)
+  at_most_of("... of an object", "swift calls",
+    "... of an object, history off", "a weak reference + closure", 4)
+  at_most_of("a Swift signal to 1, of NotificationCenter", "swift emissions",
+    "Signal, emit to 1", "NotificationCenter, post to 1", 8)
   at_least_share("throughput of a guarded transfer",
     "guarded" SUBSEP "... guarded, with each call in the history", 0.98)
   print_history_verdict()
@@ -414,9 +431,14 @@ END {
   print_verify()
   print_group("queue", "Queues: a message, posted and delivered", "to the bare call")
   print_group("session", "Sessions: a task of 1 000 data events", "to history off")
-  print_group("guarded", "A guarded transfer", "to plain")
+  print_group("guarded", "A guarded transfer from a file", "to plain")
+  print_group("guarded loopback", "A guarded transfer over loopback",
+    "to plain")
   print_group("thunks", "Cookies and thunks: code that cannot be changed",
     "to the bare call")
+  print_group("swift calls", "The Swift module: a call",
+    "to the token's, history off")
+  print_group("swift emissions", "The Swift module: one event", "to the first")
   print_group("peer calls", "Peers: a call", "to ours")
   print_group("peer threads", "Peers: two threads", "to one thread")
   print_group("peer lifetimes", "Peers: making and ending", "to ours")

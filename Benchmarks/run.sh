@@ -37,6 +37,7 @@ peers=()
 recorders=()
 loops=()
 transfers=()
+modules=()
 # What a run that was interrupted has left.
 rm -rf "$out"/cbr-bench.*
 
@@ -239,6 +240,21 @@ build_loops() {
   else without Qt qtbase5-dev; fi
 }
 
+# The Swift module, which a Swift program has instead of the library.
+build_swift_module() {
+  swift build --configuration release --package-path Swift \
+    --scratch-path "$out/swift" >&2 &&
+    swiftc "$out/harness.o" "$out/swift/release/libSwiftCalls.a" \
+      -lsqlite3 -lffi "$@"
+}
+
+build_module() {
+  local group="swift calls"
+  if command -v swiftc > /dev/null; then
+    add_peer modules swift_calls "the Swift module" build_swift_module
+  else without "the Swift module" "a Swift toolchain"; fi
+}
+
 build_recorders() {
   local group="peer events"
   if has spdlog; then
@@ -320,7 +336,7 @@ run_all() {
   run session
   run thunks
   local name
-  for name in "${transfers[@]}"; do run "$name"; done
+  for name in "${transfers[@]}" "${modules[@]}"; do run "$name"; done
   for name in "${loops[@]}"; do run "$name"; done
   for name in record ingest recovery retention verify; do run $name; done
   for name in "${peers[@]}"; do run "$name"; done
@@ -333,6 +349,7 @@ build_history
 build_peers
 build_loops
 build_curl
+build_module
 build_recorders
 run_all > "$out/lines.txt"
 awk -f report.awk "$out/lines.txt" | tee "$out/report.md"

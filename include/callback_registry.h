@@ -1325,9 +1325,10 @@ cbr_token cbr_from_cookie(const void *cookie);
  * token is dead, and with the thunk's own when that is, as long as the
  * registry is open. Which thunk it was is known at least until 262 144 other
  * thunks of the process have ended (or as many as the environment variable
- * CBR_THUNK_QUARANTINE says when the first is made); later calls still return
- * the default, and are not recorded. Ended thunks cost eight bytes each until
- * then, and nothing afterwards.
+ * CBR_THUNK_QUARANTINE says when the first is made; text that is no decimal
+ * number says nothing); later calls still return the default, and are not
+ * recorded. Ended thunks cost eight bytes each until then, and nothing
+ * afterwards.
  * There are 67 million addresses; each signature with its default takes 8192
  * at a time, and there may be 2048 of these. What is used up is CBR_E_LIMIT.
  * No page is ever writable and executable. */

@@ -645,17 +645,27 @@ class living : public detail::owned<cbr_invalidate_wait> {
     cbr_owner found;
     cbr_status status =
         cbr_owner_for_object(registry, object_, label, &found);
-    if (status == CBR_OK && found != *this) adopt(found);
+    if (status != CBR_OK) return status;
+    registry_ = registry;
+    if (found != *this) adopt(found);
     return status;
   }
 
   // As cbr_invalidate_wait; CBR_ALREADY also when there is nothing to end.
+  // Where somebody else has ended the owner before, the object may have been
+  // given another one, which ends now.
   cbr_status end(std::uint64_t timeout_ns = CBR_FOREVER) noexcept {
+    cbr_registry registry = std::exchange(registry_, CBR_NONE);
+    cbr_owner found;
+    if (registry != CBR_NONE && !cbr_is_live(*this) &&
+        cbr_owner_for_object(registry, object_, nullptr, &found) == CBR_OK)
+      adopt(found);
     return finish(CBR_REASON_OBJECT_DIED, timeout_ns);
   }
 
  private:
   const void *object_;
+  cbr_registry registry_ = CBR_NONE;
 };
 
 // What a registration says of itself. A label alone will do, and the rest is

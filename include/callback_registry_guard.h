@@ -33,8 +33,8 @@
  *   live until it is set again or the object dies.
  * Locks.  One, for the table of objects; it is not held while the library,
  *   the registry or the program's functions are called.
- * fork.  In the child what was set before goes through unguarded, and what is
- *   set there is guarded anew.
+ * fork.  In the child what was set before goes through unguarded, unless it is
+ *   dead, and what is set there is guarded anew.
  * Since.  0.1.0. Documentation/Guarding.md has the descriptions that the
  *   generator reads.
  */

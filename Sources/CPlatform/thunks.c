@@ -59,19 +59,23 @@ void cbr_thunks_prepare(bool (*begin)(uint64_t, struct cbr_thunk_call *),
 
 /* ------------------------------------------------------------ signatures -- */
 
+/* The context, and the second half of an argument that is split. */
+enum { INNER = CBR_THUNK_ARGUMENTS + 2 };
+
 struct cbr_shape {
   ffi_cif outer; /* first: libffi gives it back */
   ffi_cif inner; /* with the context */
   uint32_t count; /* of the outer arguments */
   int32_t context_place; /* among the inner ones; -1: nowhere; or
                            CBR_CONTEXT_LISTED */
+  int32_t split; /* the inner argument that is passed as two; -1: none */
   uint8_t *otherwise; /* the default result */
   char *closures; /* of its first block, or NULL */
   uint32_t filled; /* of them */
   size_t code_count;
   const uint8_t *codes;
   ffi_type *outer_types[CBR_THUNK_ARGUMENTS];
-  ffi_type *inner_types[CBR_THUNK_ARGUMENTS + 1];
+  ffi_type *inner_types[INNER];
 };
 
 /* Where the next structure's description goes, and what it is made of. */
@@ -104,6 +108,74 @@ static ffi_type *build(struct builder *from) {
   return made;
 }
 
+#if defined(__x86_64__)
+
+/* Notes which halves of 16 bytes have anything but a float in them, of a type
+ * that lies at this place or at the next one that it may be at. Returns where
+ * it ends. */
+static size_t find_integers(const ffi_type *type, size_t at,
+                            bool is_integer[2]) {
+  size_t begin = (at + type->alignment - 1) / type->alignment * type->alignment;
+  size_t end = begin;
+  if (type->type == FFI_TYPE_STRUCT)
+    for (ffi_type **each = type->elements; *each; each++)
+      end = find_integers(*each, end, is_integer);
+  else if (type->type != FFI_TYPE_FLOAT && type->type != FFI_TYPE_DOUBLE)
+    is_integer[begin / 8] = true;
+  return begin + type->size;
+}
+
+/* libffi before 3.4.7 copies a whole structure to where the integer registers
+ * are kept, and those of floats lie behind the last of these: a structure of an
+ * integer and a float, whose integer is in the sixth register, overwrites the
+ * first argument that is a float (libffi's issue 574). Its two halves are
+ * passed in the same registers as two arguments would be, so it is split.
+ *   inner  prepared, so that its types have their sizes
+ * Returns which argument that is; -1: none. */
+static int32_t place_of_split(const ffi_cif *inner) {
+  enum { INTEGERS = 6, FLOATS = 8 };
+  bool is_in_memory = inner->rtype->type == FFI_TYPE_STRUCT &&
+                      inner->rtype->size > 16;
+  uint32_t integers = is_in_memory ? 1 : 0; /* where the result goes */
+  uint32_t floats = 0;
+  for (uint32_t each = 0; each < inner->nargs; each++) {
+    const ffi_type *type = inner->arg_types[each];
+    bool is_integer[2] = {false, false};
+    if (type->size > 16) continue;
+    (void)find_integers(type, 0, is_integer);
+    uint32_t halves = type->size > 8 ? 2 : 1;
+    uint32_t own = (uint32_t)is_integer[0] + (halves == 2 && is_integer[1]);
+    if (integers + own > INTEGERS || floats + halves - own > FLOATS) continue;
+    if (halves == 2 && is_integer[0] && !is_integer[1] &&
+        integers == INTEGERS - 1)
+      return (int32_t)each;
+    integers += own;
+    floats += halves - own;
+  }
+  return -1;
+}
+
+#else
+
+static int32_t place_of_split(const ffi_cif *inner) {
+  (void)inner;
+  return -1;
+}
+
+#endif
+
+/* Passes an inner argument as its two halves. */
+static bool split(struct cbr_shape *shape, ffi_type *result) {
+  ffi_type **at = shape->inner_types + shape->split;
+  uint32_t behind = shape->inner.nargs - (uint32_t)shape->split - 1;
+  bool is_short = (*at)->size < 16;
+  memmove(at + 2, at + 1, behind * sizeof *at);
+  at[0] = &ffi_type_uint64;
+  at[1] = is_short ? &ffi_type_float : &ffi_type_double;
+  return ffi_prep_cif(&shape->inner, FFI_DEFAULT_ABI, shape->inner.nargs + 1,
+                      result, shape->inner_types) == FFI_OK;
+}
+
 static bool prepare(struct cbr_shape *shape, ffi_type *result) {
   uint32_t place = 0;
   for (uint32_t each = 0; each < shape->count; each++) {
@@ -113,10 +185,13 @@ static bool prepare(struct cbr_shape *shape, ffi_type *result) {
   }
   if ((int32_t)place == shape->context_place)
     shape->inner_types[place++] = &ffi_type_pointer;
-  return ffi_prep_cif(&shape->outer, FFI_DEFAULT_ABI, shape->count, result,
-                      shape->outer_types) == FFI_OK &&
-         ffi_prep_cif(&shape->inner, FFI_DEFAULT_ABI, place, result,
-                      shape->inner_types) == FFI_OK;
+  if (ffi_prep_cif(&shape->outer, FFI_DEFAULT_ABI, shape->count, result,
+                   shape->outer_types) != FFI_OK ||
+      ffi_prep_cif(&shape->inner, FFI_DEFAULT_ABI, place, result,
+                   shape->inner_types) != FFI_OK)
+    return false;
+  shape->split = place_of_split(&shape->inner);
+  return shape->split < 0 || split(shape, result);
 }
 
 struct cbr_shape *cbr_shape_create(const uint8_t *codes, size_t code_count,
@@ -189,7 +264,7 @@ static void arrive(ffi_cif *outer, void *result, void **arguments,
       __atomic_load_n(handles_of(own) + own->index, __ATOMIC_ACQUIRE);
   struct cbr_thunk_call call;
   if (!begin_call(thunk, &call)) return answer_default(shape, result);
-  void *given[CBR_THUNK_ARGUMENTS + 1];
+  void *given[INNER];
   int32_t place = shape->context_place;
   if (place == CBR_CONTEXT_LISTED) {
     ((cbr_listed_function)call.function)(call.context, arguments, result);
@@ -201,6 +276,12 @@ static void arrive(ffi_cif *outer, void *result, void **arguments,
     given[before] = &call.context;
     memcpy(given + before + 1, arguments + before,
            (shape->count - before) * sizeof *given);
+  }
+  if (shape->split >= 0) {
+    void **at = given + shape->split;
+    uint32_t behind = shape->inner.nargs - (uint32_t)shape->split - 2;
+    memmove(at + 2, at + 1, behind * sizeof *at);
+    at[1] = (char *)at[0] + 8;
   }
   ffi_call(&shape->inner, FFI_FN(call.function), result, given);
   end_call(thunk, &call);

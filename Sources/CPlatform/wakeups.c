@@ -12,6 +12,7 @@
  * forking thread holds from before the fork until after it.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -79,6 +80,10 @@ void cbr_wakeup_destroy(void *wakeup) {
 
 int32_t cbr_wakeup_descriptor(const void *wakeup) {
   return ((const struct wakeup *)wakeup)->descriptor;
+}
+
+int32_t cbr_wakeup_duplicate(const void *wakeup) {
+  return fcntl(cbr_wakeup_descriptor(wakeup), F_DUPFD_CLOEXEC, 0);
 }
 
 /* A counter that is as high as it can be is readable as well: that the write

@@ -458,29 +458,6 @@ class Packaging(Case):
                 env={"LD_LIBRARY_PATH": f"{prefix}/lib"})
 
 
-class SwiftPackage(Case):
-    def test_is_a_dependency_of_another_package(self):
-        (self.folder / "Sources/user").mkdir(parents=True)
-        (self.folder / "Package.swift").write_text(f"""\
-// swift-tools-version: 6.3
-import PackageDescription
-let package = Package(
-  name: "user",
-  dependencies: [.package(path: "{ROOT}")],
-  targets: [
-    .executableTarget(
-      name: "user",
-      dependencies: [
-        .product(name: "CallbackRegistry", package: "{ROOT.name}")
-      ])
-  ])
-""")
-        (self.folder / "Sources/user/main.swift").write_text(
-            "import CallbackRegistry\nprint([1: true])\n")
-        self.assertEqual(
-            run("swift", "run", "--quiet", cwd=self.folder), "[1: true]\n")
-
-
 class Building(Case):
     def test_nothing_is_made_twice(self):
         run("make", "--question", "lib")
@@ -496,8 +473,5 @@ class Building(Case):
                 library.read_bytes(), again.read_bytes(), library.name)
 
 
-def main():
-    counting.run(verbosity=2)
-
-
-main()
+if __name__ == "__main__":
+    counting.run_together()

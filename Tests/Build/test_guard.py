@@ -28,9 +28,10 @@ LIBRARIES = {
         "libuv", "object", [], ["refused 1", "closed 0"],
         ["calls 2, late 0"]),
     "glib": (
-        "gobject-2.0", "data", ["calls 3, late 2"],
+        "gobject-2.0", "data", ["calls 3, late 2", "child 1"],
         ["answered 42, swapped 3", "found 1", "blocked 1, unblocked 1",
-         "disconnected 1, then 0", "destroyed 1"], ["calls 1, late 0"]),
+         "disconnected 1, then 0", "destroyed 1"],
+        ["calls 1, late 0", "child 0"]),
     "libexpat": (
         "expat", "object", ["calls 4, late 1"],
         ["first 1", "second 1 1", "parsed 1", "reset 1", "before 1",
@@ -91,6 +92,10 @@ MISTAKES = [
      ":5: what dies is missing"),
     (HEAD + "callback void f(void *data)\nsetter void on_exit(int, @f)\n",
      ":4: the parameter \"int\" must have a type and a name"),
+    (HEAD + "callback int int(void *data)\n  default 0\n" + SETTER,
+     ":3: int is a word of C"),
+    (HEAD + "callback void f(unsigned long)\n" + SETTER,
+     ":3: long is a word of C"),
     (HEAD + "  default 0\n", ":3: an indented line must follow"),
     (HEAD + "code\nint a;\n", ":3: the C code has no end"),
     (HEAD + "callback void f(void *data)\n  otherwise g\n" + SETTER,
@@ -182,10 +187,55 @@ class Descriptions(Sandbox):
             self.assertIn(made.returncode, (0, 1, 3), bytes(text))
             self.assertEqual(made.returncode == 0, made.stderr == "")
 
+    def test_G30_one_mistake_has_one_sentence(self):
+        """What follows from a line that cannot be read is not said, too."""
+        made = run(COMMAND, "guard", self.describe(
+            HEAD + "callback void f(void *data)\nsetter on_exit[]\n"))
+        self.assertEqual(made.stderr.count("\n"), 1, made.stderr)
+        made = run(COMMAND, "guard", self.describe(
+            HEAD + "callback void f(" + "x(" * 50_000 + ")\n" + SETTER))
+        self.assertLess(len(made.stderr), 1_500)
+        made = run(COMMAND, "guard", self.folder)
+        self.assertIn("Is a directory", made.stderr)
+
+    def test_G30_line_ends_and_marks_of_other_systems(self):
+        text = ("library libc.so.6\ninclude <stdlib.h>\n"
+                "callback void f(void *data)\n"
+                "setter void on_exit(int object, @f, void *data)\n\n"
+                "code\nint a;\nend\n")
+        expected = run(COMMAND, "guard", self.describe(text)).stdout
+        self.assertIn("int a;", expected)
+        for mark, end in (("", "\r\n"), ("\ufeff", "\n"), ("\ufeff", "\r\n")):
+            path = self.folder / "d.guard"
+            path.write_bytes((mark + text.replace("\n", end)).encode())
+            made = run(COMMAND, "guard", path)
+            self.assertEqual((0, "", expected), (
+                made.returncode, made.stderr, made.stdout))
+
+    def test_G30_what_cannot_be_written_is_said(self):
+        good = self.describe((ROOT / "Guards/libuv.guard").read_text())
+        for words in ((), ("--wrap",)):
+            with open("/dev/full", "w") as full:
+                made = subprocess.run(
+                    [COMMAND, "guard", good, *words], stdout=full,
+                    stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(3, made.returncode)
+            self.assertIn("standard output: ", made.stderr)
+        link = self.folder / "link"
+        link.symlink_to(good)
+        for output in (good, link):
+            text = good.read_text()
+            made = run(COMMAND, "guard", good, "-o", output)
+            self.assertEqual(3, made.returncode)
+            self.assertIn("this is the description; name another file",
+                          made.stderr)
+            self.assertEqual(text, good.read_text())
+
     def test_G30_command_line(self):
         good = ROOT / "Guards/libuv.guard"
         for words, status in (
                 ((), 2), ((good, good), 2), ((good, "-o"), 2),
+                ((good, "--wrap", "-o", self.folder / "x"), 2),
                 ((self.folder / "none",), 3),
                 ((good, "-o", self.folder / "no/such"), 3),
                 (("/bin/true",), 3), ((good,), 0), ((good, "--wrap"), 0)):
@@ -348,6 +398,22 @@ class Guarding(Sandbox):
             (0, "", "inherited 1, more 1\nparent 3\n"),
             (ended.returncode, ended.stderr, ended.stdout))
         self.assertEqual(2, self.ask("SELECT count(*) FROM run")[0][0])
+
+    def test_G30_dead_data_stays_dead(self):
+        self.prepare("libcurl")
+        self.program = PROGRAMS / "reborn.c"
+        plain = self.build_preloaded()
+        for program, more in (
+                (plain, {"LD_PRELOAD": str(self.folder / "guard.so")}),
+                (self.build_wrapped(), {})):
+            ended = run(program, *self.words, env=self.environment(**more))
+            self.assertEqual((0, ""), (ended.returncode, ended.stderr))
+            self.assertEqual(
+                ["fetched 23 23 23 23 0 0", "others 1, data 1, child 0",
+                 "calls 0, late 0"], ended.stdout.splitlines())
+        self.assertEqual([("object died", 6)], self.ask(
+            "SELECT ended_reason, count(*) FROM late_callers GROUP BY 1"))
+        self.expect_sound()
 
     def test_G30_archive_with_the_registry_inside(self):
         self.prepare("sqlite3")

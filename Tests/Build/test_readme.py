@@ -29,7 +29,7 @@ def run(command, **options):
 class Readme(unittest.TestCase):
     def test_shows_the_examples(self):
         for language, name in (("c", "quickstart.c"),
-                               ("swift", "Quickstart.swift")):
+                               ("swift", "Quickstart/Quickstart.swift")):
             with self.subTest(name):
                 example = (ROOT / "Examples" / name).read_text()
                 self.assertEqual(blocks(language), [example])
@@ -65,7 +65,7 @@ class Readme(unittest.TestCase):
         self.assertTrue(self.linked(f"{words} -l:libcallbackregistry.a"))
 
     def test_examples_are_short(self):
-        for name in "quickstart.c", "quickstart.cpp", "Quickstart.swift":
+        for name in "quickstart.c", "quickstart.cpp", "Quickstart/Quickstart.swift":
             with self.subTest(name):
                 lines = (ROOT / "Examples" / name).read_text().splitlines()
                 self.assertLessEqual(len(lines), 40)

@@ -529,6 +529,20 @@ void living_objects() {
   EXPECT(!open);
   EXPECT(cbr::call<void()>(token).status == CBR_E_STALE);
 
+  // Its owner has been ended, and others have asked for it again.
+  {
+    window it(open);
+    EXPECT(it.living.begin(registry, "window") == CBR_OK);
+    EXPECT(cbr_object_died(registry, &it) == CBR_OK);
+    cbr_owner owner;
+    EXPECT(cbr_owner_for_object(registry, &it, "again", &owner) == CBR_OK);
+    EXPECT(owner != it.living);
+    cbr::registration drawn;
+    EXPECT(drawn.bind<void()>(registry, {"draw", owner}, [] {}) == CBR_OK);
+    token = drawn.release();
+  }
+  EXPECT(cbr::call<void()>(token).status == CBR_E_STALE);
+
   // A new object at the same address is another one.
   alignas(cbr::living) unsigned char room[sizeof(cbr::living)];
   cbr_owner former = CBR_NONE;

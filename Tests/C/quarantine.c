@@ -211,6 +211,33 @@ static void C17_outOfQuarantine(void) {
   unsetenv("CBR_THUNK_QUARANTINE");
 }
 
+/* Who it was is known for longer than one group of addresses is in use. */
+static void know_for_long(void) {
+  registry = open_registry("child", CBR_LEVEL_OFF);
+  token = add_token("child");
+  int otherwise = -6;
+  cbr_signature signature = returning(&otherwise);
+  plain *late = pass_thunk(&signature);
+  for (int each = 0; each < 2000; each++) (void)pass_thunk(&signature);
+  uint64_t refused = statistics_of(registry).refused;
+  EQUAL(-6, late());
+  EQUAL(refused + 1, statistics_of(registry).refused);
+  end_now(token);
+  close_registry(registry);
+}
+
+/* What is over 32 or 64 bits is no small number, and other text is none. */
+static void C17_quarantineByItsName(void) {
+  static const char *const texts[] = {"4294967296", "99999999999999999999999",
+                                      "", "-1", "many", "5x"};
+  for (size_t each = 0; each < sizeof texts / sizeof *texts; each++) {
+    WITHIN("CBR_THUNK_QUARANTINE=%s", texts[each]);
+    setenv("CBR_THUNK_QUARANTINE", texts[each], 1);
+    CHECK(holds_in_child(know_for_long));
+  }
+  unsetenv("CBR_THUNK_QUARANTINE");
+}
+
 /* Each default is a shape of its own; there are 2048. */
 static void use_up_shapes(void) {
   registry = open_registry("child", CBR_LEVEL_OFF);
@@ -326,6 +353,7 @@ int main(void) {
   TEST(C17_lateCallsAfterReuse);
   TEST(G29_aMillionThunksTakeNoMemory);
   TEST(C17_outOfQuarantine);
+  TEST(C17_quarantineByItsName);
   TEST(C17_usedUpIsAStatus);
   end_now(token);
   close_registry(registry);

@@ -184,6 +184,76 @@ static void G29_structuresByValue(void) {
   try_large();
 }
 
+struct long_half {
+  int64_t key;
+  double weight;
+};
+struct short_half {
+  int32_t key, other;
+  float weight;
+};
+
+static const cbr_type long_half_fields[] = {SCALAR(CBR_TYPE_INT64),
+                                            SCALAR(CBR_TYPE_DOUBLE)};
+static const cbr_type short_half_fields[] = {SCALAR(CBR_TYPE_INT32),
+                                             SCALAR(CBR_TYPE_INT32),
+                                             SCALAR(CBR_TYPE_FLOAT)};
+
+/* A structure of which one half is an integer, in the last register that there
+ * is for one, and the other half a number: what comes before it is untouched.
+ * The context takes a register, too, where it is in front. */
+#define HALVES(type)                                                          \
+  static double no_##type(double scale, int a, int b, int c, int d, int e,    \
+                          struct type it, double behind) {                    \
+    CHECK(cbr_current_context() == &mine && a == 1 && b == 2 && c == 3);      \
+    CHECK(d == 4 && e == 5 && it.key == -6 && it.weight == 7.5);              \
+    CHECK(behind == 8.5);                                                     \
+    return scale;                                                             \
+  }                                                                           \
+  static double first_##type(void *context, double scale, int a, int b, int c,\
+                             int d, struct type it, double behind) {          \
+    CHECK(context == cbr_current_context());                                  \
+    return no_##type(scale, a, b, c, d, 5, it, behind);                       \
+  }                                                                           \
+  static void try_##type(bool has_context) {                                  \
+    WITHIN("%s, context %d", #type, (int)has_context);                        \
+    const cbr_type integer = SCALAR(CBR_TYPE_INT32);                          \
+    const cbr_type number = SCALAR(CBR_TYPE_DOUBLE);                          \
+    const cbr_type half = STRUCT(type##_fields);                              \
+    const cbr_type four[] = {number,  integer, integer, integer,              \
+                             integer, half,    number};                       \
+    const cbr_type five[] = {number,  integer, integer, integer,              \
+                             integer, integer, half,    number};              \
+    cbr_signature signature =                                                 \
+        has_context ? signature_of(number, four, 7, CBR_CONTEXT_FIRST)        \
+                    : signature_of(number, five, 8, CBR_CONTEXT_NONE);        \
+    cbr_token token =                                                         \
+        add_function(has_context ? (cbr_function)first_##type                 \
+                                 : (cbr_function)no_##type);                  \
+    cbr_thunk thunk = make_thunk(registry, token, &signature);                \
+    cbr_function function = cbr_thunk_function(thunk);                        \
+    const struct type it = {.key = -6, .weight = 7.5};                        \
+    double scale =                                                            \
+        has_context                                                           \
+            ? ((double (*)(double, int, int, int, int, struct type,           \
+                           double))function)(2.5, 1, 2, 3, 4, it, 8.5)        \
+            : ((double (*)(double, int, int, int, int, int, struct type,      \
+                           double))function)(2.5, 1, 2, 3, 4, 5, it, 8.5);    \
+    CHECK(scale == 2.5);                                                      \
+    end_now(thunk);                                                           \
+    end_now(token);                                                           \
+  }
+
+HALVES(long_half)
+HALVES(short_half)
+
+static void G29_halvesInRegistersOfBothKinds(void) {
+  for (int has_context = 0; has_context < 2; has_context++) {
+    try_long_half(has_context);
+    try_short_half(has_context);
+  }
+}
+
 /* Sixteen integers and sixteen numbers, and the context in their midst. */
 #define FOUR(what, from) \
   what(from), what(from + 1), what(from + 2), what(from + 3)
@@ -396,6 +466,7 @@ int main(void) {
   registry = open_registry("thunks", test_level());
   TEST(G29_everyScalar);
   TEST(G29_structuresByValue);
+  TEST(G29_halvesInRegistersOfBothKinds);
   TEST(G29_thirtyTwoArguments);
   TEST(G29_theSignatureIsCopied);
   TEST(G29_whatIsWrongIsNamed);

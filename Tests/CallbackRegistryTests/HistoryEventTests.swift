@@ -247,6 +247,26 @@ import Testing
       try history.rows("SELECT difference FROM conservation LIMIT 1") == ["-1"])
   }
 
+  /// What was lost may have been the registration: that is no fault.
+  @Test func aCallWhoseRegistrationWasLostIsNoViolation() throws {
+    let history = try TestHistory(path: nil)
+    let producer = TestProducer(history, number: 1)
+    producer.call(testToken(2))
+    #expect(history.flush() == .ok)
+    let rules = "SELECT rule FROM violations"
+    #expect(
+      try history.rows(rules) == [
+        "a call of a token that was never registered"
+      ])
+    #expect(
+      try history.rows(
+        """
+        INSERT INTO loss (run, events, cause, first_time_ns, last_time_ns)
+        SELECT run, 1, 1, 0, 0 FROM run
+        """) == [])
+    #expect(try history.rows(rules) == [])
+  }
+
   /// J63: a call cannot end before it begins, whatever the counter says.
   @Test func noDurationIsNegative() throws {
     let folder = try TestFolder()

@@ -42,6 +42,26 @@ struct InterchangeTests {
     #expect(try registry.story(of: token).contains("reason 1000"))
   }
 
+  @Test("An owner that C has made is taken up, and is C's to end (G9)")
+  func ownerOfC() throws {
+    let registry = try Registry()
+    var made: cbr_owner = 0
+    #expect(cbr_owner_create(registry.handle, "of C", &made) == CBR_OK)
+    let token: Token<Void, Void>
+    do {
+      let owner = try #require(Owner(handle: made))
+      #expect(owner.registry.handle == registry.handle)
+      token = try registry.register("of Swift", owner: owner) {}.keep()
+    }
+    #expect(token.isLive)
+    #expect(cbr_invalidate(made, 1) == CBR_OK)
+    #expect(!token.isLive)
+    #expect(Owner(handle: made) == nil)
+    #expect(Owner(handle: token.handle) == nil)
+    #expect(Owner(handle: registry.handle) == nil)
+    #expect(Owner(handle: 0) == nil)
+  }
+
   @Test("C calls a Swift closure from and to nothing")
   func nothingFromC() throws {
     let registry = try Registry()
@@ -117,7 +137,7 @@ struct InterchangeTests {
     let registry = try Registry()
     for (answer, name) in [
       (0, nil), (Int32(CBR_E_FULL.rawValue), "full"),
-      (Int32(CBR_E_USER.rawValue) - 7, "failed"), (5, "failed"),
+      (Int32(CBR_E_USER.rawValue) - 7, "failed"), (77, "failed"),
     ] as [(Int32, String?)] {
       var handle: UInt64 = 0
       #expect(

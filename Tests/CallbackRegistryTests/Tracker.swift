@@ -43,6 +43,17 @@ final class Gate: Sendable {
     semaphore.wait()
     semaphore.signal()
   }
+
+  /// Waits without a thread of those that run tasks, which what opens the door
+  /// may need.
+  func opened() async {
+    await withCheckedContinuation { continuation in
+      _ = Worker {
+        self.wait()
+        continuation.resume()
+      }
+    }
+  }
 }
 
 /// A thread of the test's own: tests block, and those of the test library's
@@ -151,6 +162,9 @@ extension RegistryError {
     case .limitReached: "limitReached"
     case .history: "history"
     case .unsupported: "unsupported"
+    case .cancelled: "cancelled"
+    case .neverCalled: "neverCalled"
+    case .thrown: "thrown"
     case .failed: "failed"
     }
   }

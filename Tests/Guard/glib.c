@@ -5,6 +5,8 @@
  */
 #include <glib-object.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "subject.h"
 
@@ -26,6 +28,18 @@ static void gone(gpointer data, GClosure *closure) {
   ++*(int *)data;
 }
 
+/* Whether a forked child calls the dead, or does not call the living. */
+static int child_is_wrong(GObject *object, const int *hits) {
+  int before = *hits, status = 1;
+  pid_t child = fork();
+  if (child == 0) {
+    g_signal_emit_by_name(object, "told", 7);
+    _exit(*hits != before + 1 || subject_called() != 2);
+  }
+  waitpid(child, &status, 0);
+  return status != 0;
+}
+
 int main(void) {
   static char mortal;
   int data = 1, destroyed = 0, hits = 0;
@@ -40,6 +54,8 @@ int main(void) {
   g_signal_connect_data(object, "asked", G_CALLBACK(answer), &data, NULL, 0);
   int answered = 0;
   for (int each = 0; each < 3; each++) g_signal_emit_by_name(object, "told", 7);
+  printf("child %d\n", child_is_wrong(object, &hits));
+  fflush(stdout);
   g_signal_emit_by_name(object, "asked", 41, &answered);
   printf("answered %d, swapped %d\n", answered, hits);
   printf("found %d\n",

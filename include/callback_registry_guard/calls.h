@@ -29,12 +29,13 @@ static void cbr_guard_leave(cbr_guard_call *call) {
   if (call->call.token) (void)cbr_leave(&call->call);
 }
 
-/* The function of a token that the registry cannot be asked about. */
+/* The function of a token that the registry cannot be asked about; none where
+ * it has died before. */
 static void cbr_guard_pass(cbr_token token, cbr_guard_call *call) {
   uint32_t slot;
   pthread_rwlock_rdlock(&cbr_guard_lock);
   const cbr_guard_object *object = cbr_guard_holder(token, &slot);
-  if (object) {
+  if (object && !object->cells[slot].is_dead) {
     call->function = object->cells[slot].called;
     call->data = object->cells[slot].data;
   }
@@ -130,12 +131,26 @@ static cbr_token cbr_guard_with_data(const void *data) {
   return token;
 }
 
+/* Notes that user data is about to die: for what is set or copied with it
+ * later, and for forked children. */
+static void cbr_guard_mark_dead(const void *data) {
+  pthread_rwlock_wrlock(&cbr_guard_lock);
+  for (uint32_t each = 0; each < CBR_GUARD_BUCKETS; each++)
+    for (cbr_guard_object *object = cbr_guard_objects[each]; object;
+         object = object->next)
+      for (uint32_t slot = 0; slot < CBR_GUARD_SLOTS; slot++)
+        if (object->cells[slot].data == data)
+          object->cells[slot].is_dead = true;
+  pthread_rwlock_unlock(&cbr_guard_lock);
+}
+
 /* Ends all callbacks whose user data is about to die, of whatever objects.
  *   waits  until no thread is inside of one any more */
 CBR_GUARD_UNUSED
 static void cbr_guard_data_dies(const void *data, bool waits) {
   CBR_GUARD_KEEPS_ERRNO;
   cbr_token token;
+  cbr_guard_mark_dead(data);
   while ((token = cbr_guard_with_data(data)) != CBR_NONE) {
     cbr_guard_is_inside = true;
     if (waits)

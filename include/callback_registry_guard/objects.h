@@ -17,6 +17,7 @@ typedef struct cbr_guard_cell {
   uint32_t setters; /* that are setting it at this moment */
   uint32_t sets;    /* that have begun */
   bool has_data;    /* the program has set it */
+  bool is_dead;     /* its data has died, or its object */
 } cbr_guard_cell;
 
 /* An object that was given callbacks. Dead ones stay for a while, so that a
@@ -83,6 +84,8 @@ static void cbr_guard_unlink(cbr_guard_object *object) {
 
 /* Keeps a dead object for late calls, and forgets the oldest one. */
 static void cbr_guard_bury(cbr_guard_object *object) {
+  for (uint32_t slot = 0; slot < CBR_GUARD_SLOTS; slot++)
+    object->cells[slot].is_dead = true;
   if (cbr_guard_last_dead)
     cbr_guard_last_dead->later = object;
   else

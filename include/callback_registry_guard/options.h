@@ -113,6 +113,7 @@ static void cbr_guard_share_data(const cbr_guard_options *all,
     if (other == pair || other->data != pair->data) continue;
     object->cells[other->slot].data = data;
     object->cells[other->slot].has_data = true;
+    object->cells[other->slot].is_dead = false;
   }
   pthread_rwlock_unlock(&cbr_guard_lock);
 }
@@ -149,6 +150,7 @@ static int cbr_guard_set_option(const cbr_guard_options *all, void *object,
   if (is_data) {
     made.data = value;
     made.has_data = true;
+    made.is_dead = false;
   } else {
     made.function = (cbr_function)(uintptr_t)value;
   }
@@ -189,7 +191,7 @@ static void cbr_guard_copy(const void *from, void *to, const char *setter,
     cbr_guard_set set;
     if (!cells[slot].called) continue;
     cbr_guard_begin(&set, to, setter, caller);
-    (void)cbr_guard_put(&set, slot, cells[slot].called, cells[slot].data);
+    (void)cbr_guard_put_cell(&set, slot, cells[slot]);
     cbr_guard_finish(&set, to, true);
   }
   if (all || !is_direct) return;

@@ -129,6 +129,8 @@ static cbr_token cbr_guard_put_cell(cbr_guard_set *set, uint32_t slot,
   cbr_guard_is_inside = true;
   if (made.called && set->is_known)
     made.token = cbr_guard_register(set, slot, made.called, made.data);
+  if (made.token && made.is_dead) /* data that died before it was set */
+    (void)!cbr_invalidate(made.token, CBR_REASON_OBJECT_DIED);
   cbr_guard_is_inside = false;
   part->slot = slot;
   part->made = made;
@@ -149,7 +151,10 @@ static cbr_token cbr_guard_put_cell(cbr_guard_set *set, uint32_t slot,
 CBR_GUARD_UNUSED
 static cbr_token cbr_guard_put(cbr_guard_set *set, uint32_t slot,
                                cbr_function function, void *data) {
-  cbr_guard_cell made = {function, function, data, CBR_NONE, 0, 0, true};
+  cbr_guard_cell made = {.function = function,
+                         .called = function,
+                         .data = data,
+                         .has_data = true};
   return cbr_guard_put_cell(set, slot, made);
 }
 

@@ -293,6 +293,9 @@ CBR_PRIVATE bool cbr_is_left_alone(void);
 CBR_PRIVATE void *cbr_wakeup_create(void);
 CBR_PRIVATE void cbr_wakeup_destroy(void *wakeup);
 CBR_PRIVATE int32_t cbr_wakeup_descriptor(const void *wakeup);
+/* Another descriptor of the same, which outlives it and is the caller's to
+ * close; -1: none. */
+CBR_PRIVATE int32_t cbr_wakeup_duplicate(const void *wakeup);
 CBR_PRIVATE void cbr_wakeup_set(const void *wakeup);
 CBR_PRIVATE void cbr_wakeup_clear(const void *wakeup);
 /* Makes it readable at a monotonic deadline, too, and no longer at the one

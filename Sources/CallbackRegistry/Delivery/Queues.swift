@@ -51,6 +51,18 @@ package enum Queues {
     }
   }
 
+  /// A descriptor that is readable like the queue's own, and outlives it.
+  ///
+  /// It is the caller's to close; nil when there is none.
+  package static func duplicateDescriptor(of handle: UInt64) -> Int32? {
+    guard let thread = Process.currentThread(),
+      let queue = try? PinnedQueue(handle, thread: thread),
+      let wakeup = queue.record.pointee.wakeup
+    else { return nil }
+    let descriptor = cbr_wakeup_duplicate(wakeup)
+    return descriptor < 0 ? nil : descriptor
+  }
+
   /// Ends a queue when all that waits in it has been delivered.
   package static func finish(_ handle: UInt64) -> Status {
     guard let thread = Process.currentThread() else { return .noMemory }

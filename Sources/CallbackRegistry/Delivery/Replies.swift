@@ -78,10 +78,10 @@ package enum Replies {
     _ access: borrowing Access
   ) throws(Status) {
     let registry = access.registry
-    var taken: SessionDelegate?
+    var taken: HeldDelegate?
     var event: SessionEventPointer?
     if disposition == Disposition.handOver {
-      let delegate = try SessionDelegate.take(successor, in: registry)
+      let delegate = try HeldDelegate.take(successor, in: registry)
       event = .make(.handOver, of: nil)
       guard event != nil else {
         delegate.release()

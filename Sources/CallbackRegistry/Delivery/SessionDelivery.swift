@@ -188,7 +188,7 @@ struct SessionDelivery {
 
   /// Calls a method of a delegate, inside a handle, if that is possible.
   private func call(
-    _ delegate: SessionDelegate, _ kind: SessionEventKind,
+    _ delegate: HeldDelegate, _ kind: SessionEventKind,
     inside handle: UInt64, _ body: (CallRecord) -> Void
   ) -> Status {
     guard !session.pointee.isMute else {
@@ -220,7 +220,7 @@ struct SessionDelivery {
   }
 
   private func recordUndelivered(
-    _ kind: SessionEventKind, _ handle: UInt64, _ delegate: SessionDelegate,
+    _ kind: SessionEventKind, _ handle: UInt64, _ delegate: HeldDelegate,
     count: UInt64 = 1
   ) {
     guard registry.isRecorded(handle) else { return }
@@ -229,7 +229,7 @@ struct SessionDelivery {
       payload: Payload(delegate.token, count), thread: thread)
   }
 
-  private func delegate(of task: TaskPointer) -> SessionDelegate {
+  private func delegate(of task: TaskPointer) -> HeldDelegate {
     task.pointee.successor ?? session.pointee.delegate
   }
 
@@ -366,12 +366,16 @@ struct SessionDelivery {
   private func endSession() {
     let handle = session.pointee.header.handle
     let delegate = session.pointee.delegate
+    let ownsDelegate = session.pointee.ownsDelegate
     registry.pointee.lock.locked {
       registry.letGo(Table.knownSlot(at: Handle.index(of: handle)))
     }
     _ = Ending.end(
       handle, reason: session.pointee.reason, waitingUntil: nil)
     dropLease(handle)
+    if ownsDelegate {
+      _ = Ending.end(delegate.token, reason: Reason.ended, waitingUntil: nil)
+    }
     delegate.release()
   }
 

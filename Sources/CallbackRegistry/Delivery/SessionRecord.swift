@@ -145,7 +145,7 @@ extension LinkedQueue<TaskLink> {
 }
 
 /// Who is told, and the lease that keeps its context.
-struct SessionDelegate {
+struct HeldDelegate {
   let token: UInt64
   let lease: UInt64
 }
@@ -159,7 +159,9 @@ package struct SessionRecord {
   }
 
   var header: RecordHeader
-  let delegate: SessionDelegate
+  let delegate: HeldDelegate
+  /// The delegate's token ends with the session.
+  let ownsDelegate: Bool
   /// Where its delegate is told; none: on the thread that makes an event.
   let queue: UInt64
   /// Its queue has ended: nobody is told any more.
@@ -178,11 +180,12 @@ package struct SessionRecord {
   var terminal: SessionEventPointer?
 
   init(
-    header: RecordHeader, delegate: SessionDelegate, queue: UInt64,
-    terminal: SessionEventPointer
+    header: RecordHeader, delegate: HeldDelegate, ownsDelegate: Bool,
+    queue: UInt64, terminal: SessionEventPointer
   ) {
     self.header = header
     self.delegate = delegate
+    self.ownsDelegate = ownsDelegate
     self.queue = queue
     self.terminal = terminal
   }
@@ -200,9 +203,9 @@ package struct TaskRecord {
   var header: RecordHeader
   let session: SessionPointer
   /// Who has taken it over.
-  var successor: SessionDelegate?
+  var successor: HeldDelegate?
   /// Who takes it over when the delegate has been told.
-  var coming: SessionDelegate?
+  var coming: HeldDelegate?
   var stage = Stage.open
   /// It has responded, or had data.
   var hasBegun = false

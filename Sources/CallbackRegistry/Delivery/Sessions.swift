@@ -11,6 +11,8 @@ package struct SessionRequest {
   package var owner: UInt64 = Handle.none
   package var delegate: UInt64 = Handle.none
   package var queue: UInt64 = Handle.none
+  /// Whether the delegate is the session's alone, and ends with it.
+  package var ownsDelegate = false
   package var file: UnsafePointer<CChar>?
   package var line: UInt32 = 0
 
@@ -44,7 +46,7 @@ package enum Sessions {
       try Registering.checkForm(ofOwner: what.owner, thread: thread)
       let access = try Access.registry(handle, thread: thread)
       try check(queue: what.queue, in: access.registry, thread: thread)
-      let delegate = try SessionDelegate.take(
+      let delegate = try HeldDelegate.take(
         what.delegate, in: access.registry)
       do throws(Status) {
         try create(what, delegate, access, out: out)
@@ -59,7 +61,7 @@ package enum Sessions {
   }
 
   private static func create(
-    _ what: SessionRequest, _ delegate: SessionDelegate,
+    _ what: SessionRequest, _ delegate: HeldDelegate,
     _ access: borrowing Access, out: UnsafeMutablePointer<UInt64>
   ) throws(Status) {
     let registry = access.registry
@@ -93,7 +95,8 @@ package enum Sessions {
               free: {
                 $0.assumingMemoryBound(to: SessionRecord.self).destroy()
               }),
-            delegate: delegate, queue: what.queue, terminal: terminal))
+            delegate: delegate, ownsDelegate: what.ownsDelegate,
+            queue: what.queue, terminal: terminal))
         slot.pointee.body = UnsafeMutableRawPointer(record)
         // Its own, until the terminal event has been delivered.
         Protocol.addLease(slot, handle: handle)
@@ -224,11 +227,11 @@ package enum Sessions {
   }
 }
 
-extension SessionDelegate {
+extension HeldDelegate {
   /// Takes a lease on a token that has the interface of a delegate.
   static func take(
     _ token: UInt64, in registry: RegistryPointer
-  ) throws(Status) -> SessionDelegate {
+  ) throws(Status) -> HeldDelegate {
     guard let thread = ThreadPointer.current else { throw .noMemory }
     guard Handle.isWellFormed(token) else {
       throw thread.invalid("delegate is not a handle")
@@ -244,7 +247,7 @@ extension SessionDelegate {
     var lease = Handle.none
     let taken = Leasing.begin(token, out: &lease)
     guard taken == .ok else { throw thread.toThrow(taken) }
-    return SessionDelegate(token: token, lease: lease)
+    return HeldDelegate(token: token, lease: lease)
   }
 
   func release() { _ = Leasing.end(lease) }

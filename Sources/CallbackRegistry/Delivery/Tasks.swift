@@ -313,6 +313,32 @@ package enum Tasks {
     return context
   }
 
+  /// Shows a task's context, under the lock, if it is freed by `destroy`.
+  package static func withContext(
+    of handle: UInt64, freedBy destroy: @escaping Destroy,
+    _ body: (UnsafeMutableRawPointer) -> Void
+  ) {
+    let address = unsafeBitCast(destroy, to: UnsafeRawPointer.self)
+    _ = look(at: handle) { _, slot in
+      guard let context = slot.pointee.context,
+        unsafeBitCast(slot.pointee.destroy, to: UnsafeRawPointer?.self)
+          == address
+      else { return }
+      body(context)
+    }
+  }
+
+  /// Shows what a task has gathered, under the lock.
+  package static func withGathered(
+    of handle: UInt64, _ body: (UnsafeRawBufferPointer) -> Void
+  ) -> Status {
+    look(at: handle) { task, _ in
+      body(
+        UnsafeRawBufferPointer(
+          start: task.pointee.gathered, count: task.pointee.gatheredSize))
+    }
+  }
+
   /// What a task has gathered.
   ///
   /// It stays until the task is gone, and moves when more comes.

@@ -23,6 +23,11 @@ enum Admission {
   /// Returns whether the database is empty, and a history is to be made.
   static func check(_ connection: Connection) throws(OpeningError) -> Bool {
     if connection.isReadOnly { throw .readOnly }
+    return try isEmpty(connection)
+  }
+
+  /// Refuses what is another program's, or of a newer format.
+  static func isEmpty(_ connection: Connection) throws(OpeningError) -> Bool {
     var application: Int64 = 0
     let format: Int64
     let tables: Int64

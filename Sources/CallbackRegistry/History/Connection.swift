@@ -10,18 +10,30 @@ import CSQLite
 struct Connection {
   private let raw: OpaquePointer
   /// None in memory.
-  private(set) var lease: LeasePointer?
+  private(set) var lease: FileLeasePointer?
 
   /// Opens a database file, made when it is missing, or one in memory.
   static func open(
     _ path: UnsafePointer<CChar>?
   ) throws(DatabaseError) -> Connection {
-    var raw: OpaquePointer?
     let name: StaticString = ":memory:"
-    let flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-      | SQLITE_OPEN_EXRESCODE
-    let code = sqlite3_open_v2(path ?? name.characters, &raw, flags, nil)
+    return try open(
+      path ?? name.characters, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+  }
+
+  /// Opens a database file that exists, and changes nothing in it.
+  static func openToRead(
+    _ path: UnsafePointer<CChar>
+  ) throws(DatabaseError) -> Connection {
+    try open(path, SQLITE_OPEN_READONLY)
+  }
+
+  private static func open(
+    _ path: UnsafePointer<CChar>, _ mode: Int32
+  ) throws(DatabaseError) -> Connection {
+    var raw: OpaquePointer?
+    let flags = mode | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let code = sqlite3_open_v2(path, &raw, flags, nil)
     guard code == SQLITE_OK, let raw else {
       sqlite3_close(raw)
       throw DatabaseError(code: code == SQLITE_OK ? SQLITE_NOMEM : code)
@@ -33,7 +45,7 @@ struct Connection {
   mutating func share(
     _ path: UnsafePointer<CChar>
   ) throws(DatabaseError) {
-    lease = try Lease.make(of: path)
+    lease = try FileLease.make(of: path)
   }
 
   /// Every statement must have been finalized.

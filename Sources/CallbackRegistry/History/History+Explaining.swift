@@ -2,7 +2,7 @@
 
 extension UnsafeMutablePointer where Pointee == History {
   private static var flushPatience: UInt64 { 500_000_000 }
-  private static var turnPatience: UInt64 { 1_000_000_000 }
+  static var turnPatience: UInt64 { 1_000_000_000 }
   private static var describingPatience: UInt64 { 100_000_000 }
 
   /// Tells a handle's life from the database, after a flush: who registered and
@@ -52,7 +52,7 @@ extension UnsafeMutablePointer where Pointee == History {
   ///
   /// False when the body answers that, when it fails, and when the writer does
   /// not let go in time.
-  private func read(
+  func read(
     patience: UInt64 = turnPatience,
     _ body: (Connection) throws(DatabaseError) -> Bool
   ) -> Bool {

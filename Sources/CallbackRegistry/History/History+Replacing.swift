@@ -13,7 +13,7 @@ extension UnsafeMutablePointer where Pointee == History {
     guard let path = pointee.path else { throw .database(.corrupt) }
     do throws(DatabaseError) {
       let name = try SetAside.name(for: path)
-      try Lease.held(of: path) {
+      try FileLease.held(of: path) {
         if FileIdentity(of: path) == found {
           _ = SetAside.database(path, to: name.start)
         }

@@ -21,6 +21,8 @@ package typealias StateChanged =
 package struct Observer {
   let changed: StateChanged
   let context: UnsafeMutableRawPointer?
+  /// Given the context when nobody will be told any more.
+  let destroy: Destroy?
   /// The last round of telling that it was in.
   fileprivate var round: UInt64 = 0
   fileprivate var isOut = false
@@ -88,16 +90,22 @@ extension UnsafeMutablePointer where Pointee == History {
 
   /// Has somebody told from now on; nil without memory.
   package func observe(
-    _ changed: StateChanged, context: UnsafeMutableRawPointer?
+    _ changed: StateChanged, context: UnsafeMutableRawPointer?,
+    destroy: Destroy?
   ) -> ObserverPointer? {
     guard let observer = Memory.allocate(Observer.self) else { return nil }
-    observer.initialize(to: Observer(changed: changed, context: context))
+    observer.initialize(
+      to: Observer(changed: changed, context: context, destroy: destroy))
     monitor.locked { pointee.observers.add(observer) }
     return observer
   }
 
   /// Ends that: when this returns, nobody is told any more.
-  package func endObserving(_ observer: ObserverPointer) {
+  ///
+  /// The context of one that was never the registry's stays its giver's.
+  package func endObserving(
+    _ observer: ObserverPointer, keepsContext: Bool = false
+  ) {
     let isFree = monitor.locked {
       pointee.observers.remove(observer)
       if pointee.observers.isTold(observer), pointee.observers.isTeller {
@@ -109,7 +117,15 @@ extension UnsafeMutablePointer where Pointee == History {
       }
       return true
     }
-    if isFree { Memory.release(observer) }
+    guard isFree else { return }
+    if keepsContext { Memory.release(observer) } else { Self.free(observer) }
+  }
+
+  private static func free(_ observer: ObserverPointer) {
+    let context = observer.pointee.context
+    let destroy = observer.pointee.destroy
+    Memory.release(observer)
+    destroy?(context)
   }
 
   /// Whether the calling thread tells somebody just now: nothing is written
@@ -132,8 +148,12 @@ extension UnsafeMutablePointer where Pointee == History {
       monitor.unlock()
       changed(context, state.rawValue, sentence)
       monitor.lock()
-      if observer.pointee.isOut { Memory.release(observer) }
+      let isOut = observer.pointee.isOut
       monitor.wake()
+      guard isOut else { continue }
+      monitor.unlock()
+      Self.free(observer)
+      monitor.lock()
     }
     monitor.unlock()
   }

@@ -125,6 +125,7 @@ extension Schema {
       printf('0x%016x', token), sequence
     FROM life WHERE registered_sequence IS NULL
       AND run IN (SELECT run FROM run WHERE predecessor IS NULL)
+      AND run NOT IN (SELECT run FROM loss)
     UNION ALL
     SELECT 'a call after its token had settled', run,
       printf('0x%016x', token), sequence

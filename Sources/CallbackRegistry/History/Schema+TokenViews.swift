@@ -16,7 +16,7 @@ extension Schema {
         ELSE 'ended'
       END AS state,
       {t.registered_time_ns} AS registered_time,
-      rs.file || ':' || rs.line AS registered_at,
+      rs.file || coalesce(':' || nullif(rs.line, 0), '') AS registered_at,
       rh.title AS registered_by,
       {t.ended_time_ns} AS ended_time,
       CASE WHEN t.ended_sequence IS NOT NULL THEN

@@ -34,7 +34,8 @@ extension Schema {
           || coalesce((SELECT ' "' || oc.label || '"' FROM token ot
             JOIN callback oc ON oc.callback = ot.callback
             WHERE ot.token = o.related AND ot.run = r.run), '')
-          || coalesce((SELECT ' at ' || file || ':' || line FROM site
+          || coalesce((SELECT ' at ' || file || coalesce(':' || nullif(line, 0), '')
+            FROM site
             WHERE site = o.site), '')
         WHEN 6 THEN coalesce(
           (SELECT name FROM reason WHERE reason = e.argument),

@@ -43,7 +43,7 @@ struct Sealing: ~Copyable {
   var noted = Ahead<Trouble?>(nil)
 
   /// That of the history whose lease it is; of none in memory.
-  init(_ lease: LeasePointer?) throws(DatabaseError) {
+  init(_ lease: FileLeasePointer?) throws(DatabaseError) {
     let path = try Scratch(bytes: 8_192)
     guard let key = SealKey(), let seal = Memory.allocate(Digest.self) else {
       throw .noMemory

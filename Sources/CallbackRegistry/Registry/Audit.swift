@@ -50,6 +50,21 @@ package enum Audit {
     }
   }
 
+  /// Does something with a registry's history, which stays meanwhile.
+  static func withHistory(
+    of handle: UInt64, _ body: (HistoryPointer) -> Void
+  ) -> Status {
+    guard let thread = Process.currentThread() else { return .noMemory }
+    do throws(Status) {
+      try HandleForm.check(handle, is: .registry)
+      let access = try Access.registry(handle, thread: thread)
+      body(access.registry.pointee.history)
+      return .ok
+    } catch {
+      return thread.fail(error, about: handle)
+    }
+  }
+
   /// Adds the program's own remark.
   package static func note(
     in handle: UInt64, about token: UInt64, _ text: UnsafePointer<CChar>?

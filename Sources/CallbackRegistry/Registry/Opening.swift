@@ -24,6 +24,9 @@ package struct RegistryOptions {
   package var emissionLimit: UInt32 = 0
   package var historyChanged: StateChanged?
   package var historyContext: UnsafeMutableRawPointer?
+  /// Given the context once, when nobody is told any more; not when the
+  /// registry was not opened.
+  package var historyDestroy: Destroy?
   package var ringDirectory: UnsafePointer<CChar>?
 
   package init() {}
@@ -62,7 +65,8 @@ package enum Opening {
       history.recorder.intern(.callback, text: label)
     }
     let observer = options.historyChanged.map {
-      history.observe($0, context: options.historyContext)
+      history.observe(
+        $0, context: options.historyContext, destroy: options.historyDestroy)
     }
     // An observer that was asked for and could not be made is nil in this.
     let isObserved = observer.map { $0 != nil } ?? true
@@ -70,7 +74,9 @@ package enum Opening {
       Memory.release(room)
       lock?.destroy()
       if let chunk { Table.returnChunks(chunk) }
-      if let observer = observer ?? nil { history.endObserving(observer) }
+      if let observer = observer ?? nil {
+        history.endObserving(observer, keepsContext: true)
+      }
       _ = history.release(until: Deadline.after(0))
       throw status == .ok ? .noMemory : status
     }

@@ -34,15 +34,19 @@ package enum Process {
       guard !state.pointee.isStarted.load(ordering: .relaxed) else { return }
       state.pointee.firstGeneration.store(
         UInt32(truncatingIfNeeded: cbr_random()), ordering: .relaxed)
-      if let setting = setting("CBR_TEST_GENERATIONS") {
+      if let setting = setting("CBR_TEST_GENERATIONS"),
+        let limit = number(setting)
+      {
         state.pointee.generationLimit.store(
-          number(setting), ordering: .relaxed)
+          UInt32(clamping: limit), ordering: .relaxed)
       }
       #if CBR_TEST_HOOKS
         // As if all but so many chunks had been used.
-        if let setting = setting("CBR_TEST_CHUNKS") {
+        if let setting = setting("CBR_TEST_CHUNKS"),
+          let left = number(setting)
+        {
           state.pointee.chunkCount.store(
-            Table.chunkLimit - number(setting), ordering: .relaxed)
+            Table.chunkLimit - UInt32(clamping: left), ordering: .relaxed)
         }
       #endif
       state.pointee.isStarted.store(true, ordering: .releasing)
@@ -107,13 +111,19 @@ package enum Process {
     Histories.flushAtExit()
   }
 
-  static func number(_ text: UnsafePointer<CChar>) -> UInt32 {
-    var value: UInt32 = 0
+  /// A number in decimal digits, the greatest there is where it is greater;
+  /// nil for any other text.
+  static func number(_ text: UnsafePointer<CChar>) -> UInt64? {
+    var value: UInt64 = 0
     var index = 0
-    while text[index] >= 48, text[index] <= 57 {
-      value = value &* 10 &+ UInt32(text[index] - 48)
+    while text[index] != 0 {
+      guard text[index] >= 48, text[index] <= 57 else { return nil }
+      let tenfold = value.multipliedReportingOverflow(by: 10)
+      let sum = tenfold.partialValue.addingReportingOverflow(
+        UInt64(text[index] - 48))
+      value = tenfold.overflow || sum.overflow ? .max : sum.partialValue
       index += 1
     }
-    return value
+    return index > 0 ? value : nil
   }
 }

@@ -15,4 +15,11 @@
       sentence.append(" contains a zero")
     }
   }
+
+  extension StaticString {
+    /// The file of a site as C sees it; nil when it is a single character.
+    var filePath: UnsafePointer<CChar>? {
+      hasPointerRepresentation ? characters : nil
+    }
+  }
 #endif

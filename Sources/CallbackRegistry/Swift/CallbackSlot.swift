@@ -133,7 +133,7 @@
     /// - Returns: What the closure returns.
     /// - Throws: `unset` when it is empty; `stale` when what it held has died or
     ///   the slot has ended; `wrongType` when C has set a callback of other
-    ///   types; else as ``Token/call(_:)``.
+    ///   types; else as ``Token/call(_:)-(Input)``.
     @inlinable
     public func call(_ input: Input) throws(RegistryError) -> Output {
       try held.withTarget { (target) throws(RegistryError) in

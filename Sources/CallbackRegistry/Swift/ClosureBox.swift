@@ -36,6 +36,7 @@
     private let writesOutput: Bool
     /// What ends with the object, besides the token; none: nothing else.
     private let owner: UInt64
+    private let isOnMain: Bool
     /// Stored when the box has been registered.
     ///
     /// The object, which is alive until then, is what orders its being read
@@ -45,11 +46,12 @@
     @usableFromInline
     init(
       inputSize: Int, outputSize: Int, owner: UInt64 = 0,
-      _ body: @escaping Body
+      isOnMain: Bool = false, _ body: @escaping Body
     ) {
       readsInput = inputSize > 0
       writesOutput = outputSize > 0
       self.owner = owner
+      self.isOnMain = isOnMain
       self.body = body
     }
 
@@ -67,8 +69,20 @@
         }
     }
 
+    /// Calls it on the main actor, and refuses to elsewhere.
+    private static let functionOnMain: Function = { context, input, output in
+      guard MainPlace.isHere else { return Status.thread.rawValue }
+      return function(context, input, output)
+    }
+
     static var functionAddress: UnsafeRawPointer {
       unsafeBitCast(function, to: UnsafeRawPointer.self)
+    }
+
+    /// What it is registered with.
+    var address: UnsafeRawPointer {
+      guard isOnMain else { return Self.functionAddress }
+      return unsafeBitCast(Self.functionOnMain, to: UnsafeRawPointer.self)
     }
 
     /// False when the object has died: then all that was registered to it has

@@ -13,6 +13,8 @@
     private let thread: UInt32
     /// A sentence that only the failing check could write.
     private let text: String?
+    /// What the sentence says instead of the status's text.
+    private let words: StaticString?
 
     /// The life of a handle; nothing has gone wrong.
     init(of handle: UInt64) {
@@ -21,6 +23,7 @@
       other = Handle.none
       thread = 0
       text = nil
+      words = nil
     }
 
     private init(_ error: ErrorRecord, about handle: UInt64, text: String?) {
@@ -29,6 +32,17 @@
       other = error.other
       thread = error.thread
       self.text = text
+      words = nil
+    }
+
+    /// Says what has become of a handle in words that no status has.
+    init(_ words: StaticString, about handle: UInt64) {
+      self.handle = handle
+      self.words = words
+      status = .user
+      other = Handle.none
+      thread = 0
+      text = nil
     }
 
     /// Keeps what the calling thread knows of its last status.
@@ -46,7 +60,7 @@
     public var sentence: String {
       if let text { return text }
       guard let thread = Process.currentThread() else {
-        return "\(status.text)"
+        return "\(words ?? status.text)"
       }
       var error = ErrorRecord()
       error.status = status
@@ -55,7 +69,13 @@
       error.thread = self.thread
       return written(atMost: ThreadRecord.errorBytes) { start, size in
         var text = Text(start, size: size)
-        LastError.describe(error, thread: thread, into: &text)
+        if let words {
+          text.append(words)
+          text.append(": ")
+          Describing.describe(handle, thread: thread, into: &text)
+        } else {
+          LastError.describe(error, thread: thread, into: &text)
+        }
         return text.length + 1
       }
     }

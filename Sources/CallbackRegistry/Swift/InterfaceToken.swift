@@ -46,7 +46,7 @@
     /// - Parameter body: Gets the object. It cannot throw: have it return a
     ///   `Result`.
     /// - Returns: What `body` returns.
-    /// - Throws: As ``Token/call(_:)``; `body` has not run.
+    /// - Throws: As ``Token/call(_:)-(Input)``; `body` has not run.
     @inlinable
     public func call<Result>(
       _ body: (Interface) -> Result

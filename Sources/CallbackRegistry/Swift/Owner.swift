@@ -23,6 +23,8 @@
     ///
     /// An owner keeps its registry open.
     public let registry: Registry
+    /// Whether releasing this object ends the owner.
+    private let isMadeHere: Bool
 
     /// Makes an owner that belongs to a registry.
     ///
@@ -36,6 +38,7 @@
     ) throws(RegistryError) {
       handle = try Owner.create(label, in: registry.handle, kind: .registry)
       self.registry = registry
+      isMadeHere = true
     }
 
     /// Makes an owner that belongs to another one, and ends with it.
@@ -49,9 +52,27 @@
     ) throws(RegistryError) {
       handle = try Owner.create(label, in: parent.handle, kind: .owner)
       registry = parent.registry
+      isMadeHere = true
+    }
+
+    /// Takes up a live owner from its number.
+    ///
+    /// Releasing this object does not end it.
+    ///
+    /// It is nil for every other number.
+    ///
+    /// - Parameter handle: From an owner in Swift, or from C.
+    public init?(handle: UInt64) {
+      guard Handle.kind(of: handle) == .owner, Liveness.isLive(handle),
+        let registry = Registry(handle: Liveness.registry(of: handle))
+      else { return nil }
+      self.handle = handle
+      self.registry = registry
+      isMadeHere = false
     }
 
     deinit {
+      guard isMadeHere else { return }
       _ = Ending.end(handle, reason: Reason.ownerDied, waitingUntil: nil)
     }
 

@@ -40,11 +40,11 @@
 
     /// Calls the callback, if it is live.
     ///
-    /// See ``Token/call(_:)``.
+    /// See ``Token/call(_:)-(Input)``.
     ///
     /// - Parameter input: Passed to the closure.
     /// - Returns: What the closure returns.
-    /// - Throws: As ``Token/call(_:)``.
+    /// - Throws: As ``Token/call(_:)-(Input)``.
     @inlinable
     public func call(_ input: Input) throws(RegistryError) -> Output {
       try token.call(input)
@@ -54,7 +54,7 @@
     ///
     /// - Parameter part: The inputs, one by one.
     /// - Returns: What the closure returns.
-    /// - Throws: As ``Token/call(_:)``.
+    /// - Throws: As ``Token/call(_:)-(Input)``.
     @inlinable
     public func call<each Part>(
       _ part: repeat each Part

@@ -78,7 +78,7 @@
     ) throws(RegistryError) -> UInt64 {
       let registry = handle
       let token = try traits.register(box, about: registry) { request, out in
-        request.function = ClosureBox.functionAddress
+        request.function = box.address
         request.destroy = ClosureBox.destroy
         request.owner = owner
         request.typeTag = tag
@@ -103,7 +103,7 @@
       request.flags = options.rawValue
       request.level = level?.number ?? 0
       request.line = UInt32(clamping: line)
-      request.file = file.inC
+      request.file = file.filePath
       var token = Handle.none
       let status = withText(label, "label") { label in
         request.label = label
@@ -116,15 +116,6 @@
         throw error
       }
       return token
-    }
-  }
-
-  extension StaticString {
-    /// A literal lasts as long as the program, and ends with a zero; nil when
-    /// it is a single character.
-    var inC: UnsafePointer<CChar>? {
-      guard hasPointerRepresentation else { return nil }
-      return UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
     }
   }
 

@@ -6,6 +6,8 @@
     public struct Item: Sendable {
       /// What kinds of thing there are.
       public enum Kind: Sendable, Hashable {
+        /// What everything belongs to; only of histories.
+        case registry
         /// A registered callback.
         case token
         /// What callbacks belong to.
@@ -16,9 +18,9 @@
         case slot
         /// A list of callbacks that are called together.
         case signal
-        /// A place where calls are delivered, made by C.
+        /// A place where calls are delivered.
         case queue
-        /// Work with one delegate and an end, made by C.
+        /// Work with one delegate and an end.
         case session
         /// A piece of a session's work.
         case task
@@ -155,19 +157,9 @@
 
   extension Registry.Item {
     fileprivate init?(_ item: Item) {
-      switch HandleKind(rawValue: UInt8(truncatingIfNeeded: item.kind)) {
-      case .token: kind = .token
-      case .owner: kind = .owner
-      case .lease: kind = .lease
-      case .slot: kind = .slot
-      case .signal: kind = .signal
-      case .queue: kind = .queue
-      case .session: kind = .session
-      case .task: kind = .task
-      case .reply: kind = .reply
-      case .thunk: kind = .thunk
-      case .registry, .list, nil: return nil
-      }
+      let found = HandleKind(rawValue: UInt8(truncatingIfNeeded: item.kind))
+      guard let kind = Kind(found), kind != .registry else { return nil }
+      self.kind = kind
       handle = item.handle
       label = item.label.map { String(cString: $0) } ?? ""
       file = item.file.map { String(cString: $0) } ?? ""
@@ -176,6 +168,26 @@
       age = .nanoseconds(Int64(clamping: item.ageNanoseconds))
       callsInFlight = item.callsInFlight
       leases = item.leases
+    }
+  }
+
+  extension Registry.Item.Kind {
+    /// Nil for what is never given out.
+    init?(_ kind: HandleKind?) {
+      switch kind {
+      case .registry: self = .registry
+      case .token: self = .token
+      case .owner: self = .owner
+      case .lease: self = .lease
+      case .slot: self = .slot
+      case .signal: self = .signal
+      case .queue: self = .queue
+      case .session: self = .session
+      case .task: self = .task
+      case .reply: self = .reply
+      case .thunk: self = .thunk
+      case .list, nil: return nil
+      }
     }
   }
 

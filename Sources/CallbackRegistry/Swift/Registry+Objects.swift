@@ -22,7 +22,7 @@
     /// The closure cannot throw and cannot be `async`: have it return a
     /// `Result`, or start a `Task`.
     ///
-    ///     try registry.register("progress", owner: download) {
+    ///     let token = try registry.register("progress", owner: download) {
     ///       (download, fraction: Double) in download.show(fraction)
     ///     }.keep()
     ///

@@ -46,11 +46,16 @@
     ///   - label: Its name in explanations; at most 255 bytes.
     ///   - printsLeaks: Whether closing names on standard error what was still
     ///     live.
+    ///   - settings: How much of the history is kept, and who is told when it
+    ///     cannot be written.
+    ///   - emissionDepth: Emissions that a thread may be inside at a time;
+    ///     0: 64.
     /// - Throws: `history` when the file cannot be opened (it is left as it
     ///   was), `invalid`, `outOfMemory`, `limitReached`.
     public init(
       history: History = .memory, level: Level = .calls,
-      label: String = "registry", printsLeaks: Bool = false
+      label: String = "registry", printsLeaks: Bool = false,
+      settings: HistorySettings = HistorySettings(), emissionDepth: UInt32 = 0
     ) throws(RegistryError) {
       guard let objects = ObjectOwners() else {
         throw RegistryError(.noMemory)
@@ -58,6 +63,7 @@
       self.objects = objects
       var options = RegistryOptions()
       options.level = level.number
+      options.emissionLimit = emissionDepth
       options.strictness = printsLeaks ? RegistryOptions.strictLeaks : 0
       let path: String? =
         switch history {
@@ -67,10 +73,10 @@
       var opened = Handle.none
       let status = withText(label, "label") { label in
         options.label = label
-        guard let path else { return Opening.open(options, out: &opened) }
+        guard let path else { return settings.open(options, out: &opened) }
         return withText(path, "history") { path in
           options.historyPath = path
-          return Opening.open(options, out: &opened)
+          return settings.open(options, out: &opened)
         }
       }
       try RegistryError.check(status)

@@ -80,6 +80,17 @@
     }
   }
 
+  extension Registry.Statistics.History {
+    init(_ state: UInt32) {
+      self =
+        switch state {
+        case 0: .off
+        case 1: .good
+        default: .degraded
+        }
+    }
+  }
+
   extension Registry.Statistics {
     fileprivate init(_ read: Statistics) {
       liveTokens = read.liveTokens
@@ -99,12 +110,7 @@
       eventsWritten = read.eventsWritten
       eventsAggregated = read.eventsAggregated
       eventsLost = read.eventsLost
-      history =
-        switch read.historyState {
-        case 0: .off
-        case 1: .good
-        default: .degraded
-        }
+      history = History(read.historyState)
       crashProtection =
         switch read.crashProtection {
         case 0: .off

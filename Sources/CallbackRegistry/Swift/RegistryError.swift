@@ -45,6 +45,12 @@
     case history(Explanation)
     /// It is not possible here.
     case unsupported(Explanation)
+    /// The task that waited for it was cancelled.
+    case cancelled(Explanation)
+    /// A completion came to its end, and was never called.
+    case neverCalled(Explanation)
+    /// A completion was called with an error of the program's own.
+    case thrown(any Error, Explanation)
     /// A C function answered with an error of its own.
     case failed(status: Int32, Explanation)
   }
@@ -63,7 +69,9 @@
         .tooDeep(let explanation), .wrongThread(let explanation),
         .forked(let explanation), .outOfMemory(let explanation),
         .limitReached(let explanation), .history(let explanation),
-        .unsupported(let explanation), .failed(_, let explanation):
+        .unsupported(let explanation), .cancelled(let explanation),
+        .neverCalled(let explanation), .thrown(_, let explanation),
+        .failed(_, let explanation):
         explanation
       }
     }

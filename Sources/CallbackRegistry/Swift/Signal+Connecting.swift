@@ -10,7 +10,9 @@
     ///
     /// Inputs that are one tuple may be named one by one:
     ///
-    ///     try signal.connect("log") { name, count in print(name, count) }
+    ///     let log = try signal.connect("log") { name, count in
+    ///       print(name, count)
+    ///     }
     ///
     /// - Parameters:
     ///   - label: Its name in explanations; at most 255 bytes.
@@ -25,8 +27,7 @@
     ///   - body: Is called by emissions; it cannot throw and cannot be `async`.
     /// - Returns: What ends the connection when it goes out of scope.
     /// - Throws: `stale` and `dying`, also of the signal; else as
-    ///   ``Registry/register(_:owner:options:level:file:line:_:)``; the closure
-    ///   is released.
+    ///   registering with a ``Registry``; the closure is released.
     @inlinable
     public func connect(
       _ label: String, owner: Owner? = nil, priority: Int32 = 0,
@@ -43,7 +44,7 @@
 
     /// Connects a handler that says what becomes of the emission, or of itself.
     ///
-    ///     try signal.connectAnswering("until 1") { fraction in
+    ///     let untilOne = try fractions.connectAnswering("until 1") { fraction in
     ///       fraction < 1 ? .goOn : .disconnect
     ///     }
     ///
@@ -59,7 +60,7 @@
     ///   - line: Likewise.
     ///   - body: Is called by emissions; it cannot throw and cannot be `async`.
     /// - Returns: What ends the connection when it goes out of scope.
-    /// - Throws: As ``connect(_:owner:priority:options:level:file:line:_:)``.
+    /// - Throws: As connecting one that says nothing.
     @inlinable
     public func connectAnswering(
       _ label: String, owner: Owner? = nil, priority: Int32 = 0,

@@ -10,7 +10,7 @@
     /// registering to an object. An emission that finds it dead ends what was
     /// registered to it, and counts the handler as not called.
     ///
-    ///     try signal.connect("bar", owner: view) { view, fraction in
+    ///     let bar = try signal.connect("bar", owner: view) { view, fraction in
     ///       view.show(fraction)
     ///     }.keep()
     ///

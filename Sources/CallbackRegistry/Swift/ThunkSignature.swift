@@ -70,7 +70,7 @@
             arguments: types.baseAddress, count: UInt32(arguments.count),
             context: ContextPlace.none, otherwise: otherwise, label: label,
             typeTag: ThunkBox.typeTag, line: UInt32(clamping: traits.line),
-            file: traits.file.inC)
+            file: traits.file.filePath)
           request.isListed = true
           return Thunks.create(
             in: registry, token: token, request, out: &made)

@@ -9,7 +9,7 @@
   /// another one.
   ///
   ///     let answer = try token.call(0.5)
-  ///     switch token.end(waiting: .seconds(1)) { … }
+  ///     guard case .ended = token.end(waiting: .seconds(1)) else { return }
   ///
   /// Callbacks with several inputs have them as a tuple:
   /// `Token<(String, Int), Bool>` is called by `try token.call("name", 3)`.

@@ -174,10 +174,10 @@ extension ThunkPool {
   }
 
   private static func chosenQuarantine() -> UInt64 {
-    guard let setting = Process.setting("CBR_THUNK_QUARANTINE") else {
-      return quarantine
-    }
-    return UInt64(Process.number(setting))
+    guard let setting = Process.setting("CBR_THUNK_QUARANTINE"),
+      let chosen = Process.number(setting)
+    else { return quarantine }
+    return chosen
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CallbackRegistry
 import Glibc
 
 extension Command {
@@ -18,17 +19,24 @@ extension Command {
       default: paths.append(word)
       }
     }
-    guard paths.count == 1, !paths[0].hasPrefix("-") else { throw guardUsage }
+    guard paths.count == 1, !paths[0].hasPrefix("-"),
+      output == nil || !printsFlags
+    else { throw guardUsage }
     let description = try guardDescription(paths[0])
     let text =
       printsFlags
       ? description.wrapped.map { "-Wl,--wrap=\($0)" }
         .joined(separator: " ") + "\n"
       : GuardSource(description, output: output ?? "guard.c").text
-    if let output, !printsFlags {
-      try write(text, to: output)
+    if let output {
+      guard FileIdentity(of: output) != FileIdentity(of: paths[0]) else {
+        throw Problem(
+          sentence: "\(output): this is the description; name another file",
+          ending: .failed)
+      }
+      try write(text, to: fopen(output, "we"), output)
     } else {
-      print(text, terminator: "")
+      try write(text, to: fdopen(dup(STDOUT_FILENO), "w"), "standard output")
     }
     return .done
   }
@@ -59,7 +67,14 @@ extension Command {
     while case let byte = getc(file), byte != EOF {
       bytes.append(UInt8(truncatingIfNeeded: byte))
     }
-    guard ferror(file) == 0, !bytes.contains(0),
+    guard ferror(file) == 0 else {
+      throw Problem(
+        sentence: "\(path): \(String(cString: strerror(errno)))",
+        ending: .failed)
+    }
+    // The mark that some editors begin a text with.
+    if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
+    guard !bytes.contains(0),
       let text = String(validating: bytes, as: UTF8.self)
     else {
       throw Problem(
@@ -69,12 +84,12 @@ extension Command {
     return text
   }
 
-  private static func write(_ text: String, to path: String) throws {
-    guard let file = fopen(path, "we"),
-      fputs(text, file) >= 0, fclose(file) == 0
-    else {
+  private static func write(
+    _ text: String, to file: UnsafeMutablePointer<FILE>?, _ name: String
+  ) throws {
+    guard let file, fputs(text, file) >= 0, fclose(file) == 0 else {
       throw Problem(
-        sentence: "\(path): \(String(cString: strerror(errno)))",
+        sentence: "\(name): \(String(cString: strerror(errno)))",
         ending: .failed)
     }
   }

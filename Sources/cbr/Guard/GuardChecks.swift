@@ -6,10 +6,13 @@ import Glibc
 struct GuardChecks {
   private let description: GuardDescription
   private(set) var faults: GuardFaults
+  /// Whether what is missing may be in a line that could not be read.
+  private let isIncomplete: Bool
 
   init(_ description: GuardDescription, _ faults: GuardFaults) {
     self.description = description
     self.faults = faults
+    isIncomplete = !faults.isEmpty
     checkWhole()
     for callback in description.callbacks { check(callback) }
     for function in description.functions { check(function) }
@@ -28,7 +31,7 @@ struct GuardChecks {
     let isSet = description.functions.contains {
       $0.role == .setter || $0.role == .options
     }
-    if !isSet && description.code.isEmpty {
+    if !isSet && description.code.isEmpty && !isIncomplete {
       faults.add(0, "nothing sets a callback; add a line \"setter ...\"")
     }
   }
@@ -73,7 +76,7 @@ struct GuardChecks {
       function.prototype.callbacks.contains(callback.name)
         || function.pairs.contains { $0.callback == callback.name }
     }
-    if !isSet && description.code.isEmpty {
+    if !isSet && description.code.isEmpty && !isIncomplete {
       faults.add(
         line,
         "no setter sets \(callback.name); add one that takes @\(callback.name)")

@@ -8,7 +8,13 @@ struct GuardFaults {
 
   /// Line 0 is the description as a whole.
   mutating func add(_ line: Int, _ sentence: String) {
-    all.append((line, sentence))
+    all.append((line, Self.shortened(sentence)))
+  }
+
+  /// What was quoted may be of any length: its middle is left out.
+  private static func shortened(_ sentence: String) -> String {
+    guard sentence.count > 400 else { return sentence }
+    return "\(sentence.prefix(200)) ... \(sentence.suffix(200))"
   }
 
   /// One line for each, as compilers write them.

@@ -26,7 +26,10 @@ struct GuardParser {
   init(_ text: String, path: String) {
     description.path = path
     var number = 0
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+    let lines = text.split(omittingEmptySubsequences: false) {
+      $0 == "\n" || $0 == "\r\n"
+    }
+    for line in lines {
       number += 1
       take(line, number)
     }

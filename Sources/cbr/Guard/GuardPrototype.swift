@@ -97,8 +97,19 @@ struct Prototype {
       throw Unreadable(
         "\(what) \"\(text)\" must have a type and a name, as in \"int steps\"")
     }
+    guard !keywords.contains(name) else {
+      throw Unreadable("\(name) is a word of C, and no name; rename it")
+    }
     return (type, name)
   }
+
+  private static let keywords: Set = [
+    "auto", "break", "case", "char", "const", "continue", "default", "do",
+    "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline",
+    "int", "long", "register", "restrict", "return", "short", "signed",
+    "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned",
+    "void", "volatile", "while",
+  ]
 }
 
 /// What is wrong with a piece of a description, and what to do.

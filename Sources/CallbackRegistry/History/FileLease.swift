@@ -15,7 +15,7 @@
 import CPlatform
 import CSQLite
 
-struct Lease: ~Copyable {
+struct FileLease: ~Copyable {
   /// How long a transaction waits for another process's.
   private static var patience: UInt64 { 100_000_000 }
   private static var pause: UInt64 { 500_000 }
@@ -28,10 +28,10 @@ struct Lease: ~Copyable {
   /// Makes the lease of the history at a path.
   static func make(
     of history: UnsafePointer<CChar>
-  ) throws(DatabaseError) -> LeasePointer {
-    guard let lease = Memory.allocate(Lease.self) else { throw .noMemory }
+  ) throws(DatabaseError) -> FileLeasePointer {
+    guard let lease = Memory.allocate(FileLease.self) else { throw .noMemory }
     do throws(DatabaseError) {
-      lease.initialize(to: try Lease(of: history))
+      lease.initialize(to: try FileLease(of: history))
       return lease
     } catch {
       Memory.release(lease)
@@ -124,4 +124,4 @@ struct Lease: ~Copyable {
   func remove() { _ = cbr_file_remove(path) }
 }
 
-typealias LeasePointer = UnsafeMutablePointer<Lease>
+typealias FileLeasePointer = UnsafeMutablePointer<FileLease>

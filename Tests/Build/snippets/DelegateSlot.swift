@@ -1,0 +1,1 @@
+let downloader: Downloader = missing()

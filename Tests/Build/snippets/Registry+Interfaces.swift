@@ -1,0 +1,1 @@
+let window: any DownloadDelegate = missing()

@@ -1,0 +1,4 @@
+@MainActor final class Label: Sendable {
+  var text = ""
+}
+let label: Label = missing()

@@ -1,0 +1,2 @@
+let signal: Signal<(String, Int)> = missing()
+let fractions: Signal<Double> = missing()

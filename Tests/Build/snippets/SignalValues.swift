@@ -1,0 +1,1 @@
+let progress: Signal<Double> = missing()
