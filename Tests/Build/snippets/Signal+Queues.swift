@@ -1,0 +1,2 @@
+let signal: Signal<(String, Int)> = missing()
+let work: CallQueue = missing()
