@@ -16,6 +16,8 @@ let package = Package(
   ],
   dependencies: [.package(name: "CallbackRegistry", path: "../..")],
   targets: [
+    .executableTarget(name: "Downloader", dependencies: [library]),
+    .executableTarget(name: "FileWatcher", dependencies: [library]),
     .executableTarget(name: "PluginHost", dependencies: [library]),
     .target(name: "HalvePlugin", dependencies: [library]),
   ],

@@ -67,8 +67,7 @@ struct PluginHost {
         print("  a caller was told: \(refusal.explanation.sentence)")
       }
     }
-    for try await refusal in try registry.auditHistory().refusals()
-    where refusal.isLate {
+    for try await refusal in try registry.auditHistory().refusals() {
       print(
         "\(refusal.thread) called \"\(refusal.label)\" too late,",
         "which had ended: \(refusal.reason ?? .ended)")
