@@ -157,7 +157,7 @@ def of_comment(source, line, lines):
 def of_comments():
     """Returns a Swift file for each comment with code, by name."""
     files = {f"{source.stem}-{line}.swift": of_comment(source, line, lines)
-             for source in sorted(SOURCES.glob("*.swift"))
+             for source in sorted(SOURCES.rglob("*.swift"))
              for line, lines in comments(source)}
     return {name: text for name, text in files.items() if text}
 

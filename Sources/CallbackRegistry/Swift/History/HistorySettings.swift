@@ -7,7 +7,7 @@
   ///
   ///     var settings = HistorySettings()
   ///     settings.maximumBytes = 64 << 20
-  ///     settings.whenChanged = { state, sentence in log(sentence) }
+  ///     settings.whenChanged = { state, sentence in print(sentence) }
   ///     let registry = try Registry(
   ///       history: .file("audit.db"), settings: settings)
   public struct HistorySettings: Sendable {
