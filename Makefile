@@ -188,21 +188,24 @@ compare-foundation:
 counts := build/test-counts
 part := Tests/Build/part --counts $(counts)
 
-test_parts := test-build test-command test-guard test-documentation test-docs \
-  test-c test-c-fallback \
-  test-c-tsan test-c-tsan-fallback test-c-asan test-c-asan-fallback \
-  test-swift test-swift-fallback test-swift-tsan test-swift-asan \
-  test-fuzz test-model test-examples test-demo test-matrix test-foundation \
-  lint
-.PHONY: test-programs swift-tests $(test_parts)
+# Parts that use the package's scratch folder, and parts that do not.
+package_parts := test-build test-documentation test-docs test-swift \
+  test-swift-fallback test-swift-tsan test-swift-asan test-examples test-demo
+other_parts := test-c-tsan test-c-asan test-c test-c-fallback \
+  test-c-tsan-fallback test-c-asan-fallback test-command test-guard test-fuzz \
+  test-model test-matrix test-foundation lint
+.PHONY: test-programs swift-tests $(package_parts) $(other_parts)
 
-# Everything is compiled first, on two cores; then the parts run one by one.
+# Everything is compiled first, on two cores; then the parts run, two at a time
+# or one by one.
 test:
 	packaging/install-packages test
 	@mkdir -p $(dir $(counts)) && : > $(counts)
 	-@$(MAKE) --no-print-directory --keep-going --jobs=2 \
 	  --output-sync=target test-programs
-	@$(MAKE) --no-print-directory --keep-going $(test_parts); status=$$?; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 \
+	  --output-sync=target $(other_parts); status=$$?; \
+	$(MAKE) --no-print-directory --keep-going $(package_parts) || status=2; \
 	awk -v status=$$status '{ passed += $$1; failed += $$2 } \
 	  END { if (status && !failed) failed = 1; \
 	    printf "%d passed, %d failed\n", passed, failed }' $(counts); \

@@ -315,6 +315,36 @@ static void J41_aLogWithoutItsDatabaseIsSetAside(void) {
   end();
 }
 
+/* Another process makes the database, with a log of its own, just when an old
+ * log was found to have none. */
+static sqlite3 *other;
+
+static void make_database_at(int32_t point, uint64_t handle) {
+  if (point != LOG_FOUND || other) return;
+  (void)handle;
+  CHECK(sqlite3_open(it.path, &other) == SQLITE_OK);
+  CHECK(sqlite3_exec(other,
+                     "PRAGMA journal_mode = WAL; CREATE TABLE t (a);"
+                     "INSERT INTO t VALUES (1)",
+                     NULL, NULL, NULL) == SQLITE_OK);
+}
+
+static void J25_theLogOfAnothersNewDatabaseStays(void) {
+  make_history(&it);
+  FILE *log = fopen(beside("-wal"), "w");
+  CHECK(log && fputs("a log of something", log) >= 0 && fclose(log) == 0);
+  cbr_test_set_hook(make_database_at);
+  cbr_registry_options options = CBR_REGISTRY_OPTIONS_INIT;
+  options.history_path = it.path;
+  EXPECT(CBR_E_AUDIT, cbr_registry_open(&options, &registry));
+  cbr_test_set_hook(reach);
+  CHECK(other != NULL);
+  EQUAL(0, set_aside("-wal"));
+  EQUAL(1, number_in(&it, "SELECT count(*) FROM t"));
+  CHECK(sqlite3_close(other) == SQLITE_OK);
+  end();
+}
+
 /* ------------------------------------------- A reader that does not end -- */
 
 static void J36_aReaderCannotMakeTheLogGrowForEver(void) {
@@ -406,6 +436,7 @@ int main(void) {
   TEST(J44_aDamagedHistoryIsSetAside);
   TEST(J44_whatMayBeAnothersIsNotSetAside);
   TEST(J41_aLogWithoutItsDatabaseIsSetAside);
+  TEST(J25_theLogOfAnothersNewDatabaseStays);
   TEST(J36_aReaderCannotMakeTheLogGrowForEver);
   TEST(aNetworkFileSystemIsRefused);
   return finish();

@@ -42,7 +42,9 @@ struct Database {
   ) throws(OpeningError) -> Database {
     if let path {
       try Admission.check(path)
-      setAsideLogWithoutDatabase(path)
+      do throws(DatabaseError) {
+        try setAsideLogWithoutDatabase(path)
+      } catch { throw .database(error) }
     }
     var connection: Connection
     do throws(DatabaseError) {
@@ -65,13 +67,20 @@ struct Database {
   }
 
   /// SQLite would delete it.
+  ///
+  /// With the lease: whoever makes this history just now has made a database
+  /// before its log.
   private static func setAsideLogWithoutDatabase(
     _ path: UnsafePointer<CChar>
-  ) {
-    guard cbr_path_bytes(path) == 0,
-      let name = try? SetAside.name(for: path)
-    else { return }
-    _ = SetAside.log(of: path, to: name.start)
+  ) throws(DatabaseError) {
+    guard cbr_path_bytes(path) == 0, SetAside.hasLog(path) else { return }
+    Hook.logFound.reached(0)
+    let name = try SetAside.name(for: path)
+    try FileLease.held(of: path) {
+      if cbr_path_bytes(path) == 0 {
+        _ = SetAside.log(of: path, to: name.start)
+      }
+    }
   }
 
   private static func set(

@@ -31,6 +31,15 @@ enum SetAside {
     return rename(path, to: name, ending: "")
   }
 
+  /// Whether there is something in a log.
+  static func hasLog(_ path: UnsafePointer<CChar>) -> Bool {
+    guard let log = try? Scratch(bytes: 8_192) else { return false }
+    var text = log.text
+    text.append(path)
+    text.append("-wal")
+    return cbr_path_bytes(log.start) > 0
+  }
+
   /// Renames a log that has lost its database.
   ///
   /// Returns whether there was one.

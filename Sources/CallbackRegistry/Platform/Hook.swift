@@ -51,6 +51,7 @@ package enum Hook: Int32 {
   case messageDropped = 40
   case alarmTaken = 41
   case thunkPinned = 42
+  case logFound = 43
 
   @inline(__always)
   package func reached(_ handle: UInt64) {
