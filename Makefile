@@ -433,7 +433,7 @@ $(of_valgrind:%=valgrind-%): valgrind-%: build/hooks/Tests/C/%.c.test
 # The Swift tests, too, run plain, on the fallback, and sanitized.
 swift_tsan := --scratch-path .build/tsan --sanitize=thread \
   -Xcc -fsanitize=thread -Xlinker --wrap=__tsan_external_write \
-  -Xlinker --defsym=__wrap___tsan_external_write=AnnotateNoOp
+  -Xlinker --defsym=__wrap___tsan_external_write=cbr_ignore_report
 swift_asan := --scratch-path .build/asan --sanitize=address
 
 swift-tests:
