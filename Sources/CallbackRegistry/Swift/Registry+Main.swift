@@ -31,7 +31,7 @@
     ///   - body: What is to be called, with any number of inputs.
     /// - Returns: What ends the callback when it goes out of scope.
     /// - Throws: As for any closure.
-    public func registerOnMain<each Input: Sendable, Output>(
+    public func registerOnMain<each Input: Sendable, Output: Sendable>(
       _ label: String, owner: Owner? = nil, options: CallbackOptions = [],
       level: Level? = nil, file: StaticString = #fileID, line: UInt = #line,
       _ body: @escaping @MainActor @Sendable (repeat each Input) -> Output
