@@ -24,6 +24,13 @@
       init() {
         (events, continuation) = AsyncStream.makeStream(of: Event.self)
       }
+
+      /// The task is gone. Where its completion could not be told, because its
+      /// registry was closed first, who awaits it would wait for ever.
+      func endUntold() {
+        continuation.yield(.complete(.delegateGone))
+        continuation.finish()
+      }
     }
 
     /// What happens to a task of a session that was made without a delegate, to
@@ -39,7 +46,8 @@
     ///     }
     ///
     /// What has not been awaited yet waits in memory, without a limit. When the
-    /// task that awaits is cancelled, so is this one.
+    /// task that awaits is cancelled, so is this one. When the registry is
+    /// closed first, the completion is ``End/delegateGone``.
     public var events: AsyncStream<Event> {
       if let stream { return stream.events }
       return AsyncStream { $0.finish() }
