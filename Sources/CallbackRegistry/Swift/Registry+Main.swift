@@ -13,7 +13,8 @@
     /// It can be called by code of the main actor, and by queues that deliver
     /// there (``CallQueue/Place/main``). Elsewhere a call throws
     /// `wrongThread`, and what a queue delivers is dropped: nothing waits for
-    /// the main actor.
+    /// the main actor. One that is ``CallbackOptions/oneShot`` is used up by
+    /// it.
     ///
     ///     let ui = try CallQueue("ui", in: registry, on: .main)
     ///     let show = try registry.registerOnMain("show") {
