@@ -25,8 +25,9 @@
         (events, continuation) = AsyncStream.makeStream(of: Event.self)
       }
 
-      /// The task is gone. Where its completion could not be told, because its
-      /// registry was closed first, who awaits it would wait for ever.
+      /// Tells of the end of a task that is gone, where that was not told.
+      ///
+      /// Its registry was closed first: who awaits it would wait for ever.
       func endUntold() {
         continuation.yield(.complete(.delegateGone))
         continuation.finish()
