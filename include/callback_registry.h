@@ -1170,7 +1170,8 @@ typedef struct cbr_task_options {
   uint64_t reply_timeout_ns; /* of its reply, from when did_receive_response is
                                 called; 0: none */
   cbr_disposition unanswered; /* how a task goes on whose reply was not sent in
-                                 that time: CBR_ALLOW, CBR_CANCEL; 0: CANCEL */
+                                 that time, or was ended before it was sent:
+                                 CBR_ALLOW, CBR_CANCEL; 0: CANCEL */
   uint32_t reserved;         /* 0 */
 } cbr_task_options;
 #define CBR_TASK_OPTIONS_INIT \

@@ -498,6 +498,32 @@ static void G27_replyTimesOut(void) {
   }
 }
 
+/* So are those of a reply that was ended, where it has no time. */
+static void G27_replyEnds(void) {
+  static const struct {
+    cbr_disposition unanswered;
+    const char *told;
+  } ways[] = {{0, "rki"}, {CBR_CANCEL, "rki"}, {CBR_ALLOW, "rdci"}};
+  for (int way = 0; way < 3; way++) {
+    WITHIN("way %d", way);
+    delegate it = {0};
+    cbr_queue queue = add_clock(0);
+    add_delegate(&it);
+    cbr_session session = add_session(&it, queue);
+    cbr_task task = add_task(session, 0, 0, ways[way].unanswered);
+    EXPECT(CBR_OK, cbr_task_respond(task, "200", 3));
+    EXPECT(CBR_OK, cbr_task_data(task, "held", 4));
+    RUN_UNTIL(queue, it.count == 1);
+    EXPECT(CBR_OK, cbr_invalidate(it.reply, CBR_REASON_ENDED));
+    EXPECT(ways[way].unanswered == CBR_ALLOW ? CBR_OK : CBR_ALREADY,
+           cbr_task_complete(task, 0));
+    RUN_UNTIL(queue, !cbr_is_live(task));
+    EXPECT(CBR_E_STALE, cbr_reply_send(it.reply, CBR_ALLOW, CBR_NONE));
+    finish_session(session, queue, &it);
+    expect_told(&it, ways[way].told);
+  }
+}
+
 /* A reply that was sent, a task that is complete, are not late any more. */
 static void G24_inTime(void) {
   EACH_KIND {
@@ -1109,7 +1135,6 @@ static void G1_timeoutsRefuseWhatIsNotTheirs(void) {
   EXPECT(CBR_OK, cbr_session_finish(session));
   EXPECT(CBR_E_CLOSED, begin(session, second, 0, 0, &task));
   session = add_session(&it, queue);
-  EXPECT(CBR_E_INVALID, begin(session, second, 0, CBR_ALLOW, &task));
   EXPECT(CBR_E_INVALID, begin(session, 0, second, CBR_STOP, &task));
   EXPECT(CBR_E_INVALID, begin(session, 0, second, CBR_HAND_OVER, &task));
   cbr_task_options options = CBR_TASK_OPTIONS_INIT;
@@ -1150,6 +1175,7 @@ int main(void) {
   TEST(G24_crowdBesideTimeouts);
   TEST(G24_taskTimesOut);
   TEST(G27_replyTimesOut);
+  TEST(G27_replyEnds);
   TEST(G24_inTime);
   TEST(G24_lateInsideEachCallback);
   TEST(G24_othersComeBeforeTheTimeout);

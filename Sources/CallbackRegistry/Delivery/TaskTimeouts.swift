@@ -39,11 +39,7 @@ struct TaskTimeouts {
     _ what: TaskRequest, thread: ThreadPointer
   ) throws(Status) {
     switch what.unanswered {
-    case 0: break
-    case Disposition.allow, Disposition.cancel:
-      guard what.replyTimeoutNanoseconds > 0 else {
-        throw thread.invalid("unanswered is for a reply_timeout_ns")
-      }
+    case 0, Disposition.allow, Disposition.cancel: break
     default:
       throw thread.invalid("unanswered is not 0, CBR_ALLOW or CBR_CANCEL")
     }

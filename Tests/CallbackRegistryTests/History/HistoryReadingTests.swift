@@ -121,6 +121,10 @@ struct HistoryReadingTests {
     #expect(error?.name == "history")
     #expect(error?.explanation.sentence.contains(missing) == true)
     #expect(!FileManager.default.fileExists(atPath: missing))
+    // C would read the file whose name ends at the zero.
+    let zero = thrown { _ = try AuditHistory(path: path + "\0.mine") }
+    #expect(zero?.name == "history")
+    #expect(zero?.explanation.sentence.contains("path") == true)
     let text = temporaryPath()
     let prose = "not a database, but long enough to look at\n"
     try Data(prose.utf8).write(to: URL(fileURLWithPath: text))

@@ -103,6 +103,7 @@ struct QueuePlaceTests {
     Worker { name.value = errorName { _ = try show.call("three", 1) } }.join()
     #expect(name.value == "wrongThread")
     #expect(show.isLive)
+    #expect(try registry.statistics.refused == 1)
     let other = try CallQueue("other", in: registry)
     let refused = await CallbackRegistryTests.name {
       _ = try await other.call(show, "four", 1)

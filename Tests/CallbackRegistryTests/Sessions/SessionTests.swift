@@ -355,6 +355,25 @@ struct SessionTests {
     #expect(errorName { _ = try other.begin(timeout: .zero) } == "invalid")
   }
 
+  @Test(
+    "A reply that is released goes as was stated, without a timeout (G27)",
+    arguments: [Reply.Answer.allow, .cancel])
+  func released(unanswered: Reply.Answer) throws {
+    let registry = try Registry()
+    let listener = Listener(Tracker(), answersAtOnce: false)
+    let session = try Session(in: registry, delegate: listener)
+    let task = try session.begin(unanswered: unanswered)
+    try task.respond([1])
+    try task.send([2])
+    listener.reply.value = nil
+    task.finish()
+    let expected = [
+      ["response [1]", "data [2]", "progress 1", "finished []"],
+      ["response [1]", "cancelled"],
+    ]
+    #expect(listener.told == expected[unanswered == .allow ? 0 : 1])
+  }
+
   @Test("Finishing and cancelling from all sides: one end, last (G24, A12)")
   func race() throws {
     let registry = try Registry(level: .lifecycle)

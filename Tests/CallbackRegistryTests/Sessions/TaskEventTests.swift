@@ -70,6 +70,27 @@ struct TaskEventTests {
     #expect(try registry.leaks().isEmpty)
   }
 
+  @Test("Who awaits a task hears of its end when the registry is closed (G24)")
+  func closed() async throws {
+    let registry = try Registry()
+    let session = try Session(in: registry)
+    let task = try session.begin()
+    try task.send([1])
+    let first = Later<Bool>()
+    let waiting = Task {
+      var ends: [String] = []
+      for await event in task.events {
+        if case .complete(let end) = event { ends.append("\(end)") }
+        first.value = true
+      }
+      return ends
+    }
+    while first.value == nil { await Task.yield() }
+    #expect(registry.close(waiting: .seconds(3_600)).isEnded)
+    #expect(await waiting.value == ["delegateGone"])
+    #expect(session.finish().isAlready)
+  }
+
   @Test("Tasks that C begins, and those of delegates, have no events")
   func others() async throws {
     let registry = try Registry()

@@ -86,6 +86,18 @@ struct ThunkTests {
     #expect(try registry.statistics.refused > 0)
   }
 
+  @Test("It may be asked for as a function that is Sendable")
+  func isSendable() throws {
+    let thunk = try registry.thunk("compare", default: 42) {
+      (left: Int32, right: Int32) -> Int32 in left - right
+    }
+    typealias Sent = @Sendable @convention(c) (Int32, Int32) -> Int32
+    typealias Others = @Sendable @convention(c) (Int32) -> Int32
+    #expect(try thunk.function(as: Sent.self)(5, 3) == 2)
+    let error = thrown { _ = try thunk.function(as: Others.self) }
+    #expect(error?.name == "wrongType")
+  }
+
   @Test("Every type arrives and is returned as it is")
   func types() throws {
     try passes(Bool.self, true, false)

@@ -81,8 +81,11 @@
 
     /// What it is registered with.
     var address: UnsafeRawPointer {
-      guard isOnMain else { return Self.functionAddress }
-      return unsafeBitCast(Self.functionOnMain, to: UnsafeRawPointer.self)
+      isOnMain ? Self.addressOnMain : Self.functionAddress
+    }
+
+    static var addressOnMain: UnsafeRawPointer {
+      unsafeBitCast(functionOnMain, to: UnsafeRawPointer.self)
     }
 
     /// False when the object has died: then all that was registered to it has
@@ -154,6 +157,12 @@
       let token = pointee.token
       let answer = unsafeBitCast(function, to: ClosureBox.Function.self)(
         context, input, output)
+      if answer == Status.thread.rawValue,
+        function == ClosureBox.addressOnMain
+      {
+        // The closure has not run: that was no call.
+        return Leaving.decline(self, .thread).rawValue
+      }
       _ = Leaving.leave(self)
       guard answer != Status.ok.rawValue else { return answer }
       // What the program made up itself is remembered as such.

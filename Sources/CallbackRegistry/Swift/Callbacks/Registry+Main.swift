@@ -13,7 +13,8 @@
     /// It can be called by code of the main actor, and by queues that deliver
     /// there (``CallQueue/Place/main``). Elsewhere a call throws
     /// `wrongThread`, and what a queue delivers is dropped: nothing waits for
-    /// the main actor.
+    /// the main actor. One that is ``CallbackOptions/oneShot`` is used up by
+    /// it.
     ///
     ///     let ui = try CallQueue("ui", in: registry, on: .main)
     ///     let show = try registry.registerOnMain("show") {
@@ -31,7 +32,7 @@
     ///   - body: What is to be called, with any number of inputs.
     /// - Returns: What ends the callback when it goes out of scope.
     /// - Throws: As for any closure.
-    public func registerOnMain<each Input: Sendable, Output>(
+    public func registerOnMain<each Input: Sendable, Output: Sendable>(
       _ label: String, owner: Owner? = nil, options: CallbackOptions = [],
       level: Level? = nil, file: StaticString = #fileID, line: UInt = #line,
       _ body: @escaping @MainActor @Sendable (repeat each Input) -> Output

@@ -59,6 +59,10 @@ import CSQLite
     private static func open(
       _ path: String
     ) throws(RegistryError) -> Connection {
+      // C would open the file whose name ends there.
+      guard !path.utf8.contains(0) else {
+        throw RegistryError(refusing: .audit, "path contains a zero")
+      }
       let opened = path.withCString { path in
         Result { () throws(OpeningError) in
           try Admission.check(path)

@@ -74,7 +74,7 @@
     ///
     /// - Parameter owner: Of this registry.
     /// - Returns: What is live of it.
-    /// - Throws: `stale`, `closed`, `forked`.
+    /// - Throws: `foreign`, `stale`, `closed`, `forked`.
     public func impact(of owner: Owner) throws(RegistryError) -> [Item] {
       try impact(ofHandle: owner.handle)
     }
@@ -84,7 +84,7 @@
     ///
     /// - Parameter token: Of this registry.
     /// - Returns: One item.
-    /// - Throws: `stale`, `closed`, `forked`.
+    /// - Throws: `foreign`, `stale`, `closed`, `forked`.
     public func impact<Input, Output>(
       of token: Token<Input, Output>
     ) throws(RegistryError) -> [Item] {
@@ -95,7 +95,7 @@
     ///
     /// - Parameter signal: Of this registry.
     /// - Returns: What is live of it.
-    /// - Throws: `stale`, `closed`, `forked`.
+    /// - Throws: `foreign`, `stale`, `closed`, `forked`.
     public func impact<Input>(
       of signal: Signal<Input>
     ) throws(RegistryError) -> [Item] {
@@ -126,7 +126,12 @@
     private func impact(
       ofHandle handle: UInt64
     ) throws(RegistryError) -> [Item] {
-      try items(of: handle) { handle, list in
+      let chunk = Table.chunk(at: Handle.index(of: handle))
+      let registry = chunk?.pointee.registry.load(ordering: .acquiring)
+      if let registry, registry != Handle.none, registry != self.handle {
+        throw RegistryError(.foreign, about: handle)
+      }
+      return try items(of: handle) { handle, list in
         Looking.impact(of: handle, visit: Self.visit, context: list)
       }
     }

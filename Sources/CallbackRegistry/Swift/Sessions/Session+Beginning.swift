@@ -16,7 +16,8 @@
     ///     told.
     ///   - timeout: From now to its completion; nil: none.
     ///   - replyTimeout: From its response to the reply; nil: none.
-    ///   - unanswered: How it goes on when that is over.
+    ///   - unanswered: How it goes on when that is over, or the reply was
+    ///     released unsent.
     ///   - file: Where it is begun, for explanations.
     ///   - line: Likewise.
     /// - Returns: The task, for whoever does the work.
@@ -38,7 +39,7 @@
       request.waitingLimit = max(waitingLimit, 1)
       request.timeoutNanoseconds = Self.nanoseconds(timeout)
       request.replyTimeoutNanoseconds = Self.nanoseconds(replyTimeout)
-      if replyTimeout != nil { request.unanswered = unanswered.disposition }
+      request.unanswered = unanswered.disposition
       request.file = file.filePath
       request.line = UInt32(clamping: line)
       let context = Unmanaged.passRetained(task)

@@ -6,6 +6,9 @@
   /// Every method can be left out. Events of one session are told one at a
   /// time; no lock is held, so a delegate may do anything, with its own task
   /// and session, too.
+  ///
+  /// Closing the registry ends the delegate like everything else: it is told of
+  /// nothing any more, and the history says of what. End the session before.
   public protocol SessionDelegate: AnyObject, Sendable {
     /// A task has a response, and wants to know how to go on.
     ///

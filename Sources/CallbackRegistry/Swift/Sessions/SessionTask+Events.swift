@@ -24,6 +24,14 @@
       init() {
         (events, continuation) = AsyncStream.makeStream(of: Event.self)
       }
+
+      /// Tells of the end of a task that is gone, where that was not told.
+      ///
+      /// Its registry was closed first: who awaits it would wait for ever.
+      func endUntold() {
+        continuation.yield(.complete(.delegateGone))
+        continuation.finish()
+      }
     }
 
     /// What happens to a task of a session that was made without a delegate, to
@@ -39,7 +47,8 @@
     ///     }
     ///
     /// What has not been awaited yet waits in memory, without a limit. When the
-    /// task that awaits is cancelled, so is this one.
+    /// task that awaits is cancelled, so is this one. When the registry is
+    /// closed first, the completion is ``End/delegateGone``.
     public var events: AsyncStream<Event> {
       if let stream { return stream.events }
       return AsyncStream { $0.finish() }

@@ -176,7 +176,8 @@
   extension SessionTask {
     static let destroy: Destroy = { context in
       guard let context else { return }
-      Unmanaged<SessionTask>.fromOpaque(context).release()
+      Unmanaged<SessionTask>.fromOpaque(context).takeRetainedValue()
+        .stream?.endUntold()
     }
 
     /// The object of a task that is live, or that the thread is told of; one

@@ -27,6 +27,7 @@
     private let token: UInt64
     private let address: UInt
     private let functionType: String
+    private let sendableType: String
 
     init(
       _ handle: UInt64, _ token: UInt64, _ address: UnsafeRawPointer,
@@ -35,7 +36,8 @@
       self.handle = handle
       self.token = token
       self.address = UInt(bitPattern: address)
-      self.functionType = functionType
+      self.functionType = "@convention(c) " + functionType
+      sendableType = "@convention(c) @Sendable " + functionType
     }
 
     deinit { _ = end() }
@@ -43,7 +45,7 @@
     /// The C function.
     ///
     /// Ask for exactly the types of the closure, which Swift cannot compare when
-    /// it compiles: it has no generic C functions.
+    /// it compiles: it has no generic C functions. It may be `@Sendable`.
     ///
     /// - Parameter type: A type with `@convention(c)`.
     /// - Returns: Its address never changes, and may be called at any time.
@@ -51,7 +53,8 @@
     public func function<Function>(
       as type: Function.Type
     ) throws(RegistryError) -> Function {
-      guard String(reflecting: type) == functionType else {
+      let name = String(reflecting: type)
+      guard name == functionType || name == sendableType else {
         _ = Process.currentThread()?.fail(.interface) { text in
           text.append("the thunk is of the type ")
           functionType.withCString { text.append($0) }

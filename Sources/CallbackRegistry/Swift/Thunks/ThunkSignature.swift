@@ -33,7 +33,7 @@
       self.result = resultInC
       wrongPart = wrong
       functionType =
-        "@convention(c) (\(names.joined(separator: ", "))) -> "
+        "(\(names.joined(separator: ", "))) -> "
         + String(reflecting: result)
     }
 
