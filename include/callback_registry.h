@@ -320,7 +320,7 @@ typedef struct cbr_registry_options {
                                 least 10 000; 0: no limit, but in memory
                                 1 125 000 */
   uint64_t max_events;       /* rows of other events; at least 10 000; 0: no
-                                limit */
+                                limit, but in memory 1 125 000 */
   uint64_t max_call_age_ns;  /* by the machine's monotonic clock, which does */
   uint64_t max_event_age_ns; /* not go on while it is off; 0: no limit */
   uint32_t calls_overflow;   /* CBR_OVERFLOW_...; 0: COUNT */

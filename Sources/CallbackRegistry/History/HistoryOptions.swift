@@ -51,13 +51,14 @@ package struct HistoryLimits {
   package init() {}
 
   /// The defaults: a file does not fill the disk; in memory the last million
-  /// calls are kept.
+  /// calls, and as many other events, are kept.
   package static func standard(isFile: Bool) -> HistoryLimits {
     var limits = HistoryLimits()
     if isFile {
       limits.bytes = 1 << 30
     } else {
       limits.calls = 1_125_000
+      limits.events = 1_125_000
     }
     return limits
   }

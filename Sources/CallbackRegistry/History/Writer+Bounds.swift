@@ -72,7 +72,7 @@ extension Writer {
   mutating func keepBounds() {
     if logPages < checkpointedPages { checkpointedPages = 0 }
     if logPages &- checkpointedPages >= logLimit || isLogPinned { copyLog() }
-    keepLimits()
+    keepLimitsAfterBatch()
   }
 
   /// It fails only for a full disk; the next one may not.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps a history within its limits. After each batch, one step: what begins,
-// ends or deletes something is a transaction of its own, short enough that
-// nobody waits for it.
+// Keeps a history within its limits, in steps: what begins, ends or deletes
+// something is a transaction of its own, short enough that nobody waits for it.
+// After a batch there are as many as it takes to delete no less than was added.
 
 import CPlatform
 import Synchronization
@@ -24,20 +24,31 @@ extension Writer {
     case events
   }
 
-  /// Called after a batch, and now and then without one, with the turn.
-  mutating func keepLimits() {
+  /// Called after each batch, with the turn.
+  mutating func keepLimitsAfterBatch() {
+    var steps = 1 + UInt64(batch.controlCount) / Self.eventsAtOnce
+    while steps > 0, keepLimits() { steps -= 1 }
+  }
+
+  /// Takes one step, also now and then without a batch, with the turn.
+  ///
+  /// False when nothing is beyond a limit, or it could not be deleted.
+  @discardableResult
+  mutating func keepLimits() -> Bool {
     do throws(DatabaseError) {
       if segments.isLastFull { try segments.add(on: connection) }
       var text = scratch.text
-      guard let excess = try findExcess(rule: &text) else { return }
+      guard let excess = try findExcess(rule: &text) else { return false }
       switch excess {
       case .calls: try dropCalls(because: scratch.start)
       case .events: try deleteEvents(because: scratch.start)
       }
       // Until a block has it, somebody else may have made its row of `purge`.
       coverRest()
+      return true
     } catch {
       // Locked, or without room: it is tried again after the next batch.
+      return false
     }
   }
 

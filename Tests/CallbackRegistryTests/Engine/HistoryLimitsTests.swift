@@ -48,6 +48,33 @@ import Testing
     try check(history)
   }
 
+  /// What comes in one batch is no more than what goes after it.
+  @Test(arguments: [true, false])
+  func eventsBeyondTheirLimitGoAsFastAsTheyCome(inFile: Bool) throws {
+    var limits = HistoryLimits()
+    limits.events = 10_000
+    let history = try TestHistory(
+      path: inFile ? folder.file() : nil, limits: limits)
+    let producer = TestProducer(history, number: 1)
+    var number: UInt64 = 0
+    for _ in 0..<10 {
+      for _ in 0..<10_000 {
+        number += 1
+        let token = testToken(number)
+        producer.register(token)
+        producer.end(token)
+        producer.settle(token, attempts: 0)
+      }
+      #expect(history.flush() == .ok)
+      // The limit, a batch, and a step that was not yet due.
+      let most = 10_000 + Batch.rowLimit + 2_048
+      #expect(
+        try history.number("SELECT count(*) FROM control_event") <= most)
+      #expect(try history.number("SELECT count(*) FROM token") <= most / 3 + 1)
+    }
+    #expect(try history.rows("SELECT * FROM violations") == [])
+  }
+
   @Test func theDiskIsBounded() throws {
     var limits = HistoryLimits()
     limits.bytes = 16 << 20

@@ -40,7 +40,7 @@
     /// memory 1 125 000.
     public var maximumCalls: UInt64?
     /// How many rows of other events are kept, at least 10 000; nil: any
-    /// number.
+    /// number, in memory 1 125 000.
     public var maximumEvents: UInt64?
     /// How long calls are kept; nil: forever.
     public var maximumCallAge: Duration?
