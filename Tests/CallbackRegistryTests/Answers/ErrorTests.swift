@@ -164,6 +164,17 @@ struct ErrorTests {
     #expect(Token<Void, Int>(handle: token.handle) == nil)
   }
 
+  @Test("What is live is told in a sentence, too")
+  func sentenceOfTheLiving() throws {
+    let registry = try Registry()
+    let token = try registry.register("alive") {}
+    let sentence = token.explanation.sentence
+    #expect(sentence.contains("\"alive\": live"))
+    #expect(!sentence.contains("\n"))
+    _ = token.end()
+    #expect(token.explanation.sentence.contains("\"alive\": dead"))
+  }
+
   @Test("A path that is no history is refused, and left as it was")
   func unusablePaths() throws {
     let text = temporaryPath()

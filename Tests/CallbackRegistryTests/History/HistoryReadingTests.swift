@@ -125,6 +125,9 @@ struct HistoryReadingTests {
     let zero = thrown { _ = try AuditHistory(path: path + "\0.mine") }
     #expect(zero?.name == "history")
     #expect(zero?.explanation.sentence.contains("path") == true)
+    let none = thrown { _ = try AuditHistory(path: "") }
+    #expect(none?.name == "history")
+    #expect(none?.explanation.sentence.contains("another program") == false)
     let text = temporaryPath()
     let prose = "not a database, but long enough to look at\n"
     try Data(prose.utf8).write(to: URL(fileURLWithPath: text))

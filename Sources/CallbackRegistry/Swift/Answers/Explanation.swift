@@ -56,9 +56,13 @@
       return Explanation(error, about: handle, text: text)
     }
 
-    /// One sentence, naming the registration or the argument at fault.
+    /// One sentence, naming the registration or the argument at fault; where
+    /// nothing is at fault, what it is and whether it is live.
     public var sentence: String {
       if let text { return text }
+      if status == .ok, let first = story.split(separator: "\n").first {
+        return String(first)
+      }
       guard let thread = Process.currentThread() else {
         return "\(words ?? status.text)"
       }

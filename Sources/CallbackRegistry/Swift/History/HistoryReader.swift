@@ -65,6 +65,10 @@ import CSQLite
       }
       let opened = path.withCString { path in
         Result { () throws(OpeningError) in
+          // SQLite would make a database for it that is nowhere.
+          guard path[0] != 0 else {
+            throw .database(DatabaseError(code: SQLITE_CANTOPEN))
+          }
           try Admission.check(path)
           let connection: Connection
           do throws(DatabaseError) {

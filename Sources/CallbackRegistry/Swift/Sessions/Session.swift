@@ -34,8 +34,9 @@
     ///   - delegate: Is told what happens, and held until it was told of the
     ///     end. Nil: see ``SessionTask/events``.
     ///   - queue: Where it is told, besides that queue's calls and outside of
-    ///     its limits; held as long as the delegate. When it ends, the session
-    ///     is cancelled, and nobody is told any more. Nil: on the thread that
+    ///     its limits; held as long as the delegate. When it has ended,
+    ///     the session is cancelled at its next event, and nobody is told any
+    ///     more. Nil: on the thread that
     ///     makes an event, or on one that is telling another at that moment.
     ///   - file: Where it is made, for explanations.
     ///   - line: Likewise.
