@@ -147,4 +147,56 @@ struct ConcurrencyTests {
     #expect(await collector.total == 400)
     #expect(token.end(waiting: .seconds(3_600)).isEnded)
   }
+
+  private enum Request {
+    @TaskLocal static var name = "nobody's"
+  }
+
+  @Test("A call runs in its caller's task, and sees what is local to that")
+  func taskLocalValues() async throws {
+    let registry = try Registry()
+    let who = try registry.register("who") { Request.name }.keep()
+    let signal = try Signal<Void>("asked", in: registry)
+    let seen = Locked<[String]>([])
+    let connection = try signal.connect("seen") { _ in
+      seen.withLock { $0.append(Request.name) }
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for name in ["one", "two"] {
+        group.addTask {
+          try Request.$name.withValue(name) {
+            #expect(try who.call() == name)
+            try signal.emit()
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(seen.withLock { $0.sorted() } == ["one", "two"])
+    #expect(try who.call() == "nobody's")
+    _ = connection.end()
+  }
+
+  @Test("What a cancelled task has registered ends with it (G7)")
+  func cancelledTask() async throws {
+    let registry = try Registry()
+    let tracker = Tracker()
+    let made = Locked<Token<Void, Void>?>(nil)
+    let task = Task {
+      let registration = try registry.register("of the task") {
+        [object = tracker.make()] in object.touch()
+      }
+      made.withLock { $0 = registration.token }
+      try await Task.sleep(for: .seconds(3_600))
+      try registration.call()
+    }
+    while made.withLock({ $0 }) == nil { await Task.yield() }
+    let token = try #require(made.withLock { $0 })
+    try token.call()
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(!token.isLive)
+    #expect(tracker.liveCount == 0)
+    #expect(thrown { try token.call() }?.name == "stale")
+  }
 }
