@@ -87,13 +87,11 @@
     public func events(
       about handle: UInt64? = nil, after sequence: Int64 = 0
     ) -> HistoryRows<HistoryEvent> {
-      let sql: StaticString =
-        handle == nil ? HistoryEvent.ofEverything : HistoryEvent.ofHandle
-      return HistoryRows(
+      HistoryRows(
         source: source,
         query: HistoryRows.Query(
-          sql: sql,
-          parameters: handle.map { [.number(Int64(bitPattern: $0))] } ?? []
+          sql: HistoryEvent.sql,
+          parameters: [.number(handle.map(Int64.init(bitPattern:)))]
         ) { row in
           let event = HistoryEvent(row)
           return (event, event.sequence)
@@ -115,7 +113,7 @@
       duration = row.duration(8)
     }
 
-    fileprivate static var ofEverything: StaticString {
+    fileprivate static var sql: StaticString {
       """
       SELECT e.sequence, e.time_ns + u.realtime_offset_ns, r.run,
         (SELECT h.title FROM thread h
@@ -126,25 +124,7 @@
           WHERE h.sequence = e.sequence) END,
         CASE e.kind WHEN 1 THEN e.argument END
       FROM (SELECT * FROM event WHERE sequence > ?1
-        ORDER BY sequence LIMIT ?2) e
-      JOIN ring r ON r.ring = e.ring
-      JOIN run u ON u.run = r.run
-      LEFT JOIN callback c ON c.callback = e.callback
-      ORDER BY e.sequence
-      """
-    }
-
-    fileprivate static var ofHandle: StaticString {
-      """
-      SELECT e.sequence, e.time_ns + u.realtime_offset_ns, r.run,
-        (SELECT h.title FROM thread h
-         WHERE h.ring = e.ring AND h.began_sequence <= e.sequence
-         ORDER BY h.began_sequence DESC LIMIT 1),
-        e.kind, e.token, c.label,
-        CASE WHEN e.kind <> 1 THEN (SELECT h.detail FROM history h
-          WHERE h.sequence = e.sequence) END,
-        CASE e.kind WHEN 1 THEN e.argument END
-      FROM (SELECT * FROM event WHERE sequence > ?1 AND token = ?3
+          AND (?3 IS NULL OR token = ?3)
         ORDER BY sequence LIMIT ?2) e
       JOIN ring r ON r.ring = e.ring
       JOIN run u ON u.run = r.run
