@@ -102,8 +102,10 @@ static void run_guarded(uint64_t count, unsigned thread) {
 // Returns the name of a file of SIZE bytes, which the caller removes.
 static const char *make_file(void) {
   static char name[] = "/tmp/callbackregistry-bench-XXXXXX";
+  static char body[SIZE];
+  memset(body, 'x', SIZE);  // a hole would be read from no memory at all
   int file = mkstemp(name);
-  if (file < 0 || ftruncate(file, SIZE) || close(file)) {
+  if (file < 0 || write(file, body, SIZE) != SIZE || close(file)) {
     perror("guarded: the file");
     exit(1);
   }
