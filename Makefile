@@ -419,12 +419,12 @@ test-c-asan-fallback: $(of_fences:%=build/asan/%.test)
 	$(call each,$^)
 
 # The C tests of what has nothing to do with files, under valgrind; but those of
-# quarantine.c, which look at the process's own memory, of process.c, which kill
-# it, and of signals.c: valgrind runs one thread at a time, and a signal rarely
-# finds another in the middle of something. It does not read the debug
-# information of Swift's compiler.
-of_valgrind := $(patsubst Tests/C/%.c,%,$(filter-out %.cpp \
-  Tests/C/quarantine.c Tests/C/process.c Tests/C/signals.c,$(of_fences)))
+# quarantine.c, which look at the process's own memory, of process.c and
+# places.c, which run themselves again, and of signals.c: valgrind runs one
+# thread at a time, and a signal rarely finds another in the middle of
+# something. It does not read the debug information of Swift's compiler.
+of_valgrind := $(patsubst Tests/C/%.c,%,$(filter-out %.cpp $(patsubst \
+  %,Tests/C/%.c,quarantine process places signals),$(of_fences)))
 .PHONY: valgrind $(of_valgrind:%=valgrind-%)
 valgrind: $(of_valgrind:%=valgrind-%)
 $(of_valgrind:%=valgrind-%): valgrind-%: build/hooks/Tests/C/%.c.test
