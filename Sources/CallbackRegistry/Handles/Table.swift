@@ -86,6 +86,12 @@ package enum Table {
       .detail(index & (Chunk.slotCount &- 1))
   }
 
+  /// The registry that a handle's chunk belongs to now; none without one.
+  package static func registry(of handle: UInt64) -> UInt64 {
+    chunk(at: Handle.index(of: handle))?.pointee.registry.load(
+      ordering: .acquiring) ?? Handle.none
+  }
+
   /// Whether the handle's slot was inherited through fork.
   package static func isInherited(_ handle: UInt64) -> Bool {
     Handle.index(of: handle) >> Chunk.slotBits

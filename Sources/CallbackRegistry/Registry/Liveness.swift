@@ -17,13 +17,4 @@ package enum Liveness {
     return Handle.hasKind(handle)
       && slot.pointee.mode.load(ordering: .relaxed) & Mode.closing == 0
   }
-
-  /// The registry that a handle belongs to, itself if it is one; none when
-  /// there is none any more.
-  package static func registry(of handle: UInt64) -> UInt64 {
-    guard Table.slot(of: handle) != nil,
-      let chunk = Table.chunk(at: Handle.index(of: handle))
-    else { return Handle.none }
-    return chunk.pointee.registry.load(ordering: .acquiring)
-  }
 }

@@ -64,7 +64,7 @@
     /// - Parameter handle: From an owner in Swift, or from C.
     public init?(handle: UInt64) {
       guard Handle.kind(of: handle) == .owner, Liveness.isLive(handle),
-        let registry = Registry(handle: Liveness.registry(of: handle))
+        let registry = Registry(ofHandle: handle)
       else { return nil }
       self.handle = handle
       self.registry = registry

@@ -115,9 +115,7 @@
 
     func knownRegistry() throws(RegistryError) -> Registry {
       if let registry { return registry }
-      let chunk = Table.chunk(at: Handle.index(of: handle))
-      let number = chunk?.pointee.registry.load(ordering: .acquiring)
-      guard let number, let registry = Registry(handle: number) else {
+      guard let registry = Registry(ofHandle: handle) else {
         throw RegistryError(.closed, about: handle)
       }
       return registry

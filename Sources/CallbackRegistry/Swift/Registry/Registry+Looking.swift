@@ -126,9 +126,8 @@
     private func impact(
       ofHandle handle: UInt64
     ) throws(RegistryError) -> [Item] {
-      let chunk = Table.chunk(at: Handle.index(of: handle))
-      let registry = chunk?.pointee.registry.load(ordering: .acquiring)
-      if let registry, registry != Handle.none, registry != self.handle {
+      let registry = Table.registry(of: handle)
+      if registry != Handle.none, registry != self.handle {
         throw RegistryError(.foreign, about: handle)
       }
       return try items(of: handle) { handle, list in
