@@ -46,8 +46,7 @@
     /// Types are told apart exactly; the number differs from run to run.
     @inlinable
     public static var typeTag: UInt64 {
-      // The address of a type's metadata is unique in the process.
-      UInt64(UInt(bitPattern: unsafeBitCast(Self.self, to: Int.self)))
+      metadataAddress(of: Self.self)
     }
 
     /// Whether the callback is live at this moment.

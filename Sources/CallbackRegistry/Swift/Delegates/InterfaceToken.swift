@@ -35,8 +35,7 @@
 
     @inlinable
     static var typeTag: UInt64 {
-      // The address of a type's metadata is unique in the process.
-      UInt64(UInt(bitPattern: unsafeBitCast(Self.self, to: Int.self)))
+      metadataAddress(of: Self.self)
     }
 
     /// Calls the object on the calling thread, if it is alive.

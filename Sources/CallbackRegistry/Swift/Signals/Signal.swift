@@ -113,9 +113,7 @@
     public var explanation: Explanation { Explanation(of: handle) }
 
     /// What stands for the type of the argument.
-    private static var typeTag: UInt64 {
-      UInt64(UInt(bitPattern: unsafeBitCast(Self.self, to: Int.self)))
-    }
+    private static var typeTag: UInt64 { metadataAddress(of: Self.self) }
 
     private static func create(
       _ label: String, in registry: Registry, owner: UInt64

@@ -29,10 +29,7 @@
       self.body = body
     }
 
-    static var typeTag: UInt64 {
-      // The address of a type's metadata is unique in the process.
-      UInt64(UInt(bitPattern: unsafeBitCast(self, to: Int.self)))
-    }
+    static var typeTag: UInt64 { metadataAddress(of: ThunkBox.self) }
 
     private func call(
       _ arguments: Arguments?, _ result: UnsafeMutableRawPointer?
